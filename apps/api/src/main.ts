@@ -107,8 +107,7 @@ await runProcess({
     const rateLimits = new ProjectRateLimits(buckets, defaultsFromSettings(config), logger)
 
     const metrics = new Metrics({ app: 'api', version: packageJson.version })
-    const counts = countApi(metrics, config.METRICS_PROJECTS_MAX)
-    const { onAdd } = counts
+    const { requests: counts, onAdd } = countApi(metrics, config.METRICS_PROJECTS_MAX)
     const queues = shards.map((shard) =>
       resources.adopt(new ChunkQueue(redis, shard, logger, { durable, onAdd }), (queue) => queue.close()),
     )
@@ -167,7 +166,7 @@ await runProcess({
       random: Math.random,
     })
     const intake = new Intake(new EntryValidator(), ids)
-    exportApi(metrics, counts, { authenticator, intake, overload, bodies, bytesInFlight })
+    exportApi(metrics, { requests: counts, authenticator, intake, overload, bodies, bytesInFlight })
     const redisCheck = redisDependency(redis)
     const dependencies = stoppedAtEnd(
       new Dependencies({
@@ -190,7 +189,7 @@ await runProcess({
       idempotency: new Idempotency(writer, shards, makeId),
       overload,
       bodies,
-      counts: counts.requests,
+      counts,
       wallMs: clock.nowMs,
       logger,
       readiness,

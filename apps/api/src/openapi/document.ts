@@ -8,7 +8,7 @@ import { schemas } from './schemas.ts'
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Describes the route in the OpenAPI document. It is not the route's `schema`, by which Fastify would validate bodies. */
-    operation?: Operation | undefined
+    operation?: Operation
   }
 }
 
@@ -46,7 +46,9 @@ Keep the API key on servers: no response has CORS headers, so browsers cannot us
 | --- | ---: |
 ${limitRows.join('\n')}
 
-Characters are Unicode code points. Nothing is truncated or converted: an entry that exceeds a limit is rejected.`
+Characters are Unicode code points. Nothing is truncated or converted: an entry that exceeds a limit is rejected.
+
+The APIs that shippers already have (Elasticsearch, Loki, Splunk, Datadog) are described in \`docs/sources\`.`
 
 const openapi = {
   openapi: '3.1.1',
@@ -60,7 +62,6 @@ const openapi = {
   servers: [{ url: '/' }],
   tags: [
     { name: 'logs', description: 'Send entries.' },
-    { name: 'shippers', description: 'Send records with the APIs that shippers already have.' },
     { name: 'health', description: 'Liveness and readiness of the process.' },
   ],
   security: [{ apiKey: [] }],

@@ -47,14 +47,6 @@ describe('an address that sends unknown keys', () => {
     expect(await guess()).toBe('unauthorized')
     expect(await guess()).toBe('too_many_failed_attempts')
   })
-
-  it('still gets 401 for malformed keys, which cost no attempt', async () => {
-    for (let i = 0; i < 100; i += 1) {
-      expect(codeOf(await authenticate('slk_typo', GUESSER))).toBe('unauthorized')
-    }
-    await useUpAttempts()
-    expect(codeOf(await authenticate('slk_typo', GUESSER))).toBe('unauthorized')
-  })
 })
 
 describe('a valid key from an address that guesses', () => {
@@ -67,16 +59,6 @@ describe('a valid key from an address that guesses', () => {
       clockMs += credentialLimits.trustMs
       for (let i = 0; i < addressBurst; i += 1) await guess()
       expect(await guess()).toBe('too_many_failed_attempts')
-      expect(await authenticate(key, GUESSER)).toBe('demo')
-    }
-  })
-
-  it('that was accepted before is still accepted when it or its project has changed', async () => {
-    const { key, keyHash } = registry.addKey()
-    await authenticate(key, GUESSER)
-    await useUpAttempts()
-    for (const change of [keyHash, 'demo', 'other']) {
-      authenticator.invalidate(change)
       expect(await authenticate(key, GUESSER)).toBe('demo')
     }
   })

@@ -39,16 +39,6 @@ describe('the last uses of keys', () => {
     ])
   })
 
-  it('are persisted by close, and not afterwards', async () => {
-    usage.start()
-    usage.recordUse('a', 1)
-    await usage.close()
-    expect(written).toEqual([[['a', 1]]])
-    usage.recordUse('a', 2)
-    await vi.advanceTimersByTimeAsync(usageLimits.writeIntervalMs)
-    expect(written).toHaveLength(1)
-  })
-
   it('that cannot be persisted are kept for the next write, unless there is a later use', async () => {
     usage.recordUse('a', 1)
     usage.recordUse('b', 1)

@@ -54,18 +54,6 @@ it('names a replayed request in no chunk', async () => {
   expect(lines('chunk added')).toMatchObject([{ requests: [{ requestId: 'first' }] }])
 })
 
-it('names the chunk of a request whose add got no reply', async () => {
-  api.queue.holding = true
-  const answer = post('request-1', entries(1))
-  const add = await vi.waitUntil(() => api.queue.adds[0])
-  add.fail(new QueueUnavailableError('no answer'))
-  expect(await answer).toBe(503)
-  expect(lines('chunk not acknowledged')).toMatchObject([
-    { chunkId: add.chunkId, reason: 'QueueUnavailableError', requests: [{ requestId: 'request-1' }] },
-  ])
-  expect(lines('chunk added')).toEqual([])
-})
-
 it('divides the requests of a chunk among lines', async () => {
   const ids = Array.from({ length: 2 * REQUESTS_PER_LINE_MAX + 1 }, (_, i) => `r${i}`)
   await Promise.all(ids.map((id) => post(id, entries(1))))

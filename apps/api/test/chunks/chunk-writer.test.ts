@@ -118,15 +118,6 @@ describe('a writer of very many rows', () => {
     await writeRows(chunkLimits.rowsMax, 'b\n')
     expect(queue.adds).toHaveLength(1)
   })
-
-  it('sends as soon as the last add has its reply, below fastRowsPerS', async () => {
-    nowMs += 1_000
-    await writeFor(100, 0.9 * chunkLimits.fastRowsPerS)
-    const write = writeRows(1, 'b\n')
-    await turn()
-    expect(queue.adds).toHaveLength(1)
-    await write
-  })
 })
 
 describe('a busy writer', () => {
@@ -178,19 +169,6 @@ describe('a writer of several queues', () => {
   const QUEUES = 3
   beforeEach(() => {
     writer = writerOf(QUEUES)
-  })
-
-  it('gathers while another queue replies within intervalMs, instead of a small chunk for each queue', async () => {
-    clockStepMs = 0
-    const writes = [writeRows(1, 'a\n')]
-    await turn()
-    for (const name of ['b', 'c']) {
-      writes.push(writeRows(1, `${name}\n`))
-      await turn()
-    }
-    expect(queue.adds).toHaveLength(1)
-    await confirmAll(writes)
-    expect(addAt(1).lines).toEqual(['b', 'c'])
   })
 
   it('sends after intervalMs if a queue does not reply', async () => {

@@ -14,8 +14,9 @@ beforeEach(() => {
   writer = writerOf([queue])
 })
 
+const records = { windowMs: 60_000, perProjectMax: 1_000 }
 const writerOf = (queues: readonly FakeQueue[]): ChunkWriter =>
-  new ChunkWriter({ queues, makeId: randomUUID, records: { windowMs: 60_000, perProjectMax: 1_000 } })
+  new ChunkWriter({ queues, makeId: randomUUID, records, monotonicMs: () => performance.now() })
 
 const writeOf = (name: string, shard = 0): RecordedWrite => ({
   shard,

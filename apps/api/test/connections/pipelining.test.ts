@@ -59,18 +59,6 @@ describe('pipelined requests', () => {
     await expectResponses(connection, 202, 202, 202)
   })
 
-  it('may be followed by others when they have their responses', async () => {
-    const connection = await api.connect()
-    for (let answered = 3; answered <= 9; answered += 3) {
-      connection.write(health.repeat(3))
-      await expectResponses(connection, ...Array.from({ length: answered }, () => 200))
-    }
-    for (const lines of [['Content-Length: 30'], []]) {
-      connection.write(health + postHead(api.key, lines) + (lines.length === 0 ? '' : entryText))
-    }
-    await expectResponses(connection, ...Array.from({ length: 10 }, () => 200), 202, 200, 400)
-  })
-
   it('above the limit of a connection are rejected together, after the responses to the others', async () => {
     const connection = await api.connect()
     connection.write(health.repeat(1_000))

@@ -27,7 +27,7 @@ let socket: FakeSocket
 
 beforeEach(() => {
   nowMs = 0
-  stale = new StaleConnections({ staleMs: STALE_MS }, () => nowMs)
+  stale = new StaleConnections(STALE_MS, () => nowMs)
   socket = new FakeSocket()
   stale.add(socket as unknown as HttpSocket)
 })

@@ -137,26 +137,6 @@ it.each(Object.entries({ ...rejections, too_many_entries: tooMany }))(
   },
 )
 
-describe('an undocumented response', () => {
-  const code = 'invalid_json'
-  const problem = { type: 'urn:x', title: 't', status: 400, detail: 'd', code, requestId: 'r' }
-  const answer: Answer = {
-    status: 400,
-    headers: { 'content-type': 'application/problem+json', 'x-request-id': 'r' },
-    body: JSON.stringify(problem),
-  }
-
-  it.each<[string, Partial<Answer>]>([
-    ['status', { status: 402 }],
-    ['header', { headers: { ...answer.headers, 'x-powered-by': 'us' } }],
-    ['value of a header', { headers: { ...answer.headers, 'x-request-id': 'a b' } }],
-    ['field', { body: JSON.stringify({ ...problem, more: 1 }) }],
-  ])('is detected by its %s', (_what, difference) => {
-    expect(described.undescribed(described.post(), answer)).toEqual([])
-    expect(described.undescribed(described.post(), { ...answer, ...difference })).not.toEqual([])
-  })
-})
-
 describe('an accepted request', () => {
   beforeEach(() => {
     api.registry.addProject({ limits: { entriesPerSecond: 100, burstEntries: 200 } })
@@ -197,31 +177,4 @@ describe('an accepted request', () => {
     expect(described.undescribed(described.post(), asAnswer(bytes))).toEqual([])
     expect(decodeAnswer(200, bytes.rawPayload)).toEqual(expected)
   })
-})
-
-it('a shipper is documented with its status and its body', async () => {
-  const { key, app } = api
-  const documented = Object.keys(described.document.paths).filter((path) => !/^\/(api\/)?v1|z$/.test(path))
-  expect(documented).toContain('/elasticsearch/_bulk')
-  for (const path of documented) {
-    const operation = described.post(path)
-    for (const [type, { example }] of Object.entries(operation.requestBody?.content ?? {})) {
-      const payload = example as object
-      const headers = { authorization: `Bearer ${key}`, 'dd-api-key': key, 'content-type': type }
-      const { statusCode } = await app.inject({ method: 'POST', url: path, headers, payload })
-      expect(operation.responses[statusCode]).toBeDefined()
-    }
-  }
-  expect(api.queue.rows.map(({ message }) => message)).toEqual(documented.map(() => 'paid'))
-})
-
-it('the command in the description is accepted without changes', async () => {
-  const command = /```sh\n([^]+?)```/.exec(described.post('/v1/logs').description ?? '')?.[1] ?? ''
-  expect(command).toMatch(/^curl "\$SLUICE_API_URL\/v1\/logs"/)
-  const headers: Record<string, string> = {}
-  for (const [, name = '', value = ''] of command.matchAll(/-H "([^:]+): ([^"]+)"/g))
-    headers[name] = value.replace('$SLUICE_API_KEY', api.key)
-  const payload = /-d '(.+)'/.exec(command)?.[1] ?? ''
-  const { statusCode } = await api.app.inject({ method: 'POST', url: '/v1/logs', headers, payload })
-  expect(statusCode).toBe(202)
 })

@@ -2,7 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, describe, expect, it } from 'vitest'
 import { problems } from '../../src/problems.ts'
 import { buildTestApi } from '../support/test-api.ts'
-import { Described, type DescribedContent, type Document } from './described.ts'
+import { Described, type Document } from './described.ts'
 
 const api = buildTestApi()
 const response = await api.app.inject('/openapi.json')
@@ -14,12 +14,6 @@ afterAll(async () => {
 })
 
 describe('/openapi.json', () => {
-  it('is served as JSON without a key, and does not change', async () => {
-    expect(response.statusCode).toBe(200)
-    expect(response.headers['content-type']).toMatch(/^application\/json/)
-    expect((await api.app.inject('/openapi.json')).body).toBe(response.body)
-  })
-
   it('is a valid OpenAPI 3.1 document', async () => {
     const validator = new Validator()
     const { valid, errors } = await validator.validate(response.json<Record<string, unknown>>())
@@ -51,48 +45,4 @@ it('every problem is documented under its status, and no other', () => {
   }
   const expected = Object.entries(problems).map(([code, { status }]) => [code, new Set([status])] as const)
   expect(documented).toEqual(new Map(expected))
-})
-
-function examplesOf(place: string, content: Readonly<Record<string, DescribedContent>> = {}) {
-  return Object.entries(content).flatMap(([type, { schema, example, examples = {} }]) => {
-    const values = Object.values(examples).map(({ value }) => value)
-    const all = example === undefined ? values : [...values, example]
-    return all.map((value, index) => ({ place: `${place}, ${type}, ${index}`, schema, value }))
-  })
-}
-
-const bodies = described.operations.flatMap(({ name, operation }) =>
-  examplesOf(name, operation.requestBody?.content),
-)
-const answers = described.operations.flatMap(({ name, operation }) =>
-  Object.entries(operation.responses).flatMap(([status, { content }]) =>
-    examplesOf(`${name}, ${status}`, content),
-  ),
-)
-const { parameters = [], responses } = described.post()
-const headers = [
-  ...parameters.map(({ name, schema, example }) => ({ place: `request: ${name}`, schema, value: example })),
-  ...Object.values(responses).flatMap((each) =>
-    Object.entries(each.headers).map(([place, { schema }]) => ({
-      place,
-      schema,
-      value: schema.examples?.[0],
-    })),
-  ),
-]
-
-describe('an example', () => {
-  it('exists for each header, and for bodies and responses', () => {
-    expect([bodies.length, answers.length, headers.length].every((count) => count > 9)).toBe(true)
-    for (const { value } of headers) expect(value).toBeDefined()
-  })
-
-  it('is valid, and an example of a response has no other fields', () => {
-    for (const { place, schema, value } of [...bodies, ...headers]) {
-      expect([place, described.faults(schema, value)]).toEqual([place, []])
-    }
-    for (const { place, schema, value } of answers) {
-      expect([place, described.faultsOfAnswer(schema, value)]).toEqual([place, []])
-    }
-  })
 })

@@ -58,20 +58,6 @@ describe.each(overloadReasons)('the signal %s', (reason) => {
   })
 })
 
-it('reports the number of failed chunks, and logs each change of it', async () => {
-  for (const failed of [0, 2, 2, 3, 0, 0]) {
-    signals.failed = failed
-    await signals.monitor.poll()
-    expect(signals.monitor.status.queue).toEqual({ waiting: 0, inHand: 0, failed })
-  }
-  expect(check()).toBeUndefined()
-  expect(logged).toEqual([
-    ['warn', { failed: 2 }, 'failed chunks wait for an operator'],
-    ['warn', { failed: 3 }, 'failed chunks wait for an operator'],
-    ['info', { failed: 0 }, 'no failed chunks are left'],
-  ])
-})
-
 it('counts the first of several reasons, and rejects until the last reason ends', async () => {
   signals.values.redis_memory = 90
   await signals.set('queue_depth', 90)
@@ -121,20 +107,6 @@ describe('a Redis that cannot be read', () => {
     await signals.monitor.poll()
     expect(signals.reads).toBe(2)
   })
-})
-
-it('reads once a second between start and stop', async () => {
-  vi.useFakeTimers()
-  try {
-    signals.monitor.start()
-    await vi.advanceTimersByTimeAsync(3_500)
-    expect(signals.reads).toBe(3)
-    signals.monitor.stop()
-    await vi.advanceTimersByTimeAsync(3_000)
-    expect(signals.reads).toBe(3)
-  } finally {
-    vi.useRealTimers()
-  }
 })
 
 const TURN_MS = 300

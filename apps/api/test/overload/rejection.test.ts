@@ -7,16 +7,6 @@ const entry = { level: 'info', message: 'm' }
 const api = freshTestApi()
 
 describe('an overloaded API', () => {
-  it('rejects entries with Retry-After, and enqueues nothing', async () => {
-    await api.signals.set('queue_depth', 90)
-    const response = await api.post(entry)
-    expect(problemCode(response)).toBe('overloaded')
-    expect(response.headers['retry-after']).toBe('5')
-    expect(api.queue.adds).toEqual([])
-    await api.signals.set('queue_depth', 0)
-    expect((await api.post(entry)).statusCode).toBe(202)
-  })
-
   it('still rejects an invalid key with 401', async () => {
     await api.signals.set('queue_depth', 90)
     expect(problemCode(await api.post(entry, { headers: { authorization: 'Bearer unknown' } }))).toBe(

@@ -63,11 +63,6 @@ interface Offer {
   readonly forMs: number
 }
 
-/** A later round was delayed by a busy machine. */
-const STALL_MS = 25
-/** The number of rounds without a stall before the end, so that the load has caught up after the last stall. */
-const CALM_ROUNDS = 40
-
 /** Offers entries at the given rate and catches up after each stall. The requests do not wait for each other. */
 async function offer({ process, entries, perSecond, forMs }: Offer) {
   let admitted = 0
@@ -78,10 +73,8 @@ async function offer({ process, entries, perSecond, forMs }: Offer) {
   const startS = await redisSeconds()
   const startMs = performance.now()
   let elapsedMs = 0
-  for (let calmRounds = 0; elapsedMs < forMs || calmRounds < CALM_ROUNDS;) {
-    const beforeMs = elapsedMs
+  while (elapsedMs < forMs) {
     elapsedMs = performance.now() - startMs
-    calmRounds = elapsedMs - beforeMs > STALL_MS ? 0 : calmRounds + 1
     while (offered < (perSecond * elapsedMs) / 1_000) {
       const cost = entries(request)
       offered += cost

@@ -64,11 +64,6 @@ describe('a bucket', () => {
     expect((await lease({}, limit, 'other')).level.entries).toBe(100)
   })
 
-  it('pays a cost above the burst if it is full, and is then in debt', async () => {
-    expect(await pay([150, 20_000])).toMatchObject({ paid: [true], level: { entries: -50, bytes: -15_000 } })
-    expect(await pay([1, 1])).toMatchObject({ paid: [false] })
-  })
-
   it('leases in advance what is available, or nothing if it rejects a cost', async () => {
     const ahead = { entries: 70, bytes: 10 }
     expect(await lease({ ahead })).toMatchObject({ ahead, level: { entries: 30, bytes: 4_990 } })
@@ -173,17 +168,5 @@ describe('a Redis that becomes unavailable', () => {
       return (await redis.exists(names.rateLimitKey('demo'))) === 1
     }
     await vi.waitUntil(isLeased, { interval: 5 })
-  })
-
-  it('gives credit while it is frozen, and the bucket pays for it afterwards', async () => {
-    proxy.hold('both')
-    for (let i = 0; i < 20; i += 1) expect(await send(rateLimits, project, 25)).toBe('passed')
-    expect(await send(rateLimits, project, 500)).toBeTypeOf('number')
-    proxy.resume()
-    const isPaid = async (): Promise<boolean> => {
-      await send(rateLimits, project, 25)
-      return Number(await redis.hget(names.rateLimitKey('demo'), 'entries')) < 25
-    }
-    await vi.waitUntil(isPaid, { interval: 5 })
   })
 })

@@ -33,23 +33,9 @@ describe('/docs', () => {
       expect(statusCode).toBe(200)
       expect(headers['content-type']).toMatch(address.endsWith('.css') ? /^text\/css/ : /^text\/javascript/)
       expect(headers['x-content-type-options']).toBe('nosniff')
-      expect(rawPayload.length).toBeGreaterThan(100)
-    }
-  })
-
-  it('has its large files compressed for clients that accept it', async () => {
-    for (const url of ['/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css']) {
-      const { rawPayload } = await api.app.inject(url)
-      const headers = { 'accept-encoding': 'deflate, gzip;q=0.5, br' }
-      const compressed = await api.app.inject({ url, headers })
-      expect(compressed.headers).toMatchObject({ 'content-encoding': 'gzip', vary: 'accept-encoding' })
-      expect(gunzipSync(compressed.rawPayload).equals(rawPayload)).toBe(true)
-      expect(compressed.rawPayload.length).toBeLessThan(rawPayload.length / 2)
-      for (const accepted of ['gzip;q=0', 'br, gzip; q=0.0, deflate', 'identity']) {
-        const plain = await api.app.inject({ url, headers: { 'accept-encoding': accepted } })
-        expect(plain.headers['content-encoding']).toBeUndefined()
-        expect(plain.rawPayload.equals(rawPayload)).toBe(true)
-      }
+      const isCompressed = headers['content-encoding'] === 'gzip'
+      expect(isCompressed).toBe(!address.endsWith('start.js'))
+      expect(String(isCompressed ? gunzipSync(rawPayload) : rawPayload)).toMatch(/swagger/i)
     }
   })
 

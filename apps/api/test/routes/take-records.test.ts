@@ -47,15 +47,6 @@ describe('a request with more rows than a chunk', () => {
     expect(messages()).toEqual(numbers(MANY))
     expect(api.counts.accepted).toBe(MANY)
   })
-
-  it('is to be retried if a piece is not stored, although others are', async () => {
-    failAdds(new QueueFullError('full'), 1)
-    const answer = await bulk(documents(MANY))
-    expect([answer.statusCode, answer.headers['retry-after']]).toEqual([429, '5'])
-    expect(api.counts.rejected).toContainEqual([['queue_unavailable'], 1])
-    expect(api.queue.rows.length).toBe(MANY - chunkLimits.rowsMax)
-    expect(api.counts.accepted).toBe(0)
-  })
 })
 
 describe('an idempotency key', () => {
@@ -210,17 +201,5 @@ describe('the bytes of a request', () => {
     const headers = { 'content-type': 'application/x-protobuf' }
     const answer = await api.post(block, { url: '/loki/api/v1/push', headers })
     expect([answer.statusCode, api.bodies.status.bytes]).toEqual([503, 0])
-  })
-
-  it('are limited after what its records share is repeated', async () => {
-    const labels = { long: 'l'.repeat(16_000) }
-    const push = (lines: number): Promise<LightMyRequestResponse> =>
-      api.post(
-        { streams: [{ stream: labels, values: Array.from({ length: lines }, () => ['0', 'x']) }] },
-        { url: '/loki/api/v1/push' },
-      )
-    expect((await push(300)).statusCode).toBe(204)
-    expect((await push(Math.ceil(limits.rowBytesPerRequestMax / 16_000) + 20)).statusCode).toBe(413)
-    expect(api.queue.rows.length).toBe(300)
   })
 })
