@@ -185,8 +185,8 @@ export interface HttpSocket extends Socket {
 }
 
 /** The response that Node is writing to the socket. Undefined between requests. */
-export const currentResponse = (socket: HttpSocket): ServerResponse | undefined =>
-  socket._httpMessage ?? undefined
+export const currentResponse = ({ _httpMessage: response }: HttpSocket): ServerResponse | undefined =>
+  response ?? undefined
 
 /**
  * Stops reading from the connection until Node resumes it. If the stream is paused while it is being resumed, Node starts reading

@@ -1,5 +1,4 @@
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger'
-import { limits } from '@sluice/schema'
 import type { FastifyInstance } from 'fastify'
 import apiPackage from '../../package.json' with { type: 'json' }
 import type { Operation } from './operations.ts'
@@ -12,39 +11,12 @@ declare module 'fastify' {
   }
 }
 
-/** Human-readable names of the limits. */
-const limitNames: Readonly<Record<keyof typeof limits, string>> = {
-  messageCharactersMax: '`message`, characters',
-  stackCharactersMax: '`stack`, characters',
-  urlCharactersMax: '`url`, characters',
-  pathnameCharactersMax: '`pathname`, characters',
-  serviceCharactersMax: '`service`, characters',
-  metadataBytesMax: '`metadata`, bytes as JSON',
-  metadataDepthMax: '`metadata`, levels of nesting including itself',
-  metadataNamesMax: '`metadata`, names at the top level',
-  entriesPerRequestMax: 'entries per request',
-  recordsPerRequestMax: 'records per request of a shipper (OTLP and others)',
-  rowBytesPerRequestMax: 'rows of a request of a shipper, bytes',
-  bodyBytesMax: 'decoded body, bytes',
-  errorsPerEntryMax: 'errors reported per entry',
-}
-
-const limitRows = Object.entries(limits).map(
-  ([name, limit]) => `| ${limitNames[name as keyof typeof limits]} | ${limit.toLocaleString('en')} |`,
-)
-
 const description = `Accepts log entries and stores each accepted entry exactly once.
 
 A **202**, or a 200 to OTLP logs, means that the entries are on disk in the queue and will be stored in the database. Every other response is a
 problem document with a stable \`code\`.
 
 Keep the API key on servers: no response has CORS headers, so browsers cannot use the API from a web page.
-
-## Limits
-
-| Limit | Maximum |
-| --- | ---: |
-${limitRows.join('\n')}
 
 Characters are Unicode code points. Nothing is truncated or converted: an entry that exceeds a limit is rejected.
 

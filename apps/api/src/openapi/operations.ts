@@ -70,11 +70,7 @@ const responseHeaders = {
   ),
   RateLimit: header(text, exampleState, 'What is left of each limit (`r`), as far as this process knows.'),
   'Accept-Encoding': header(text, 'gzip, deflate, br, zstd', 'Present if the request used another encoding.'),
-  Connection: header(
-    text,
-    'close',
-    '`close` if the body was not read: the next request needs a new connection.',
-  ),
+  Connection: header(text, 'close', '`close` if the body was not read: use a new connection.'),
 } as const
 
 type ResponseHeader = keyof typeof responseHeaders
@@ -85,7 +81,7 @@ const headers = (...names: ResponseHeader[]): JsonObject =>
 const rateLimit = ['RateLimit-Policy', 'RateLimit'] as const
 
 /** What the problems of a status have besides the headers of all problems, and advice for the client. */
-const particulars: Readonly<Record<number, readonly [header: ResponseHeader, advice?: string]>> = {
+const particulars: Readonly<Record<number, readonly [name: ResponseHeader, advice?: string]>> = {
   401: ['WWW-Authenticate', 'The response does not distinguish a missing key from an invalid one.'],
   405: ['Allow', 'The response to every method except `POST`.'],
   415: ['Accept-Encoding'],
@@ -98,11 +94,11 @@ const particulars: Readonly<Record<number, readonly [header: ResponseHeader, adv
 }
 
 function problem(status: number, codes: readonly ProblemCode[], names: readonly ResponseHeader[]) {
-  const [header, advice] = particulars[status] ?? []
+  const [name, advice] = particulars[status] ?? []
   const list = codes.map((code) => `- \`${code}\`: ${problems[code].title}`).join('\n')
   return {
     description: [STATUS_CODES[status], list, advice].filter((part) => part !== undefined).join('\n\n'),
-    headers: headers(...names, ...(header === undefined ? [] : [header])),
+    headers: headers(...names, ...(name === undefined ? [] : [name])),
     content: {
       'application/problem+json': {
         schema: {

@@ -1,4 +1,3 @@
-import { QueueUnavailableError } from '@sluice/queue'
 import { createLogger, type Logger } from '@sluice/runtime'
 import { afterEach, beforeEach, expect, it, type MockInstance, vi } from 'vitest'
 import { followChunks, type FollowedRequest, REQUESTS_PER_LINE_MAX } from '../../src/chunks/chunk-follower.ts'

@@ -1,11 +1,11 @@
-import { chunkText, entryText, type HttpConnection, postHead, postText } from '@sluice/harness'
+import { entryText, type HttpConnection, postHead, postText } from '@sluice/harness'
 import { PATIENCE_MS } from '@sluice/harness/waiting'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connectionLimits, type ConnectionLimits } from '../../src/connections/connection-limits.ts'
-import { codeOf, expectResponses, freshTestApi, openConnections, rebuild } from '../support/shared-api.ts'
+import { codeOf, expectResponses, freshTestApi, rebuild } from '../support/shared-api.ts'
 
 /** Each test shortens the timeout that is to close its connection. The others are longer than a test. */
 const never: ConnectionLimits = {

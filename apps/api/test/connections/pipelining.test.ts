@@ -1,4 +1,4 @@
-import { entryText, type HttpConnection, postHead, postText } from '@sluice/harness'
+import { entryText, type HttpConnection, postText } from '@sluice/harness'
 import { readdir } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'

@@ -7,7 +7,6 @@ import { Described, type Document } from './described.ts'
 const api = buildTestApi()
 const response = await api.app.inject('/openapi.json')
 const described = new Described(response.json<Document>())
-const { document } = described
 
 afterAll(async () => {
   await api.close()
@@ -19,14 +18,6 @@ describe('/openapi.json', () => {
     const { valid, errors } = await validator.validate(response.json<Record<string, unknown>>())
     expect({ valid, errors }).toEqual({ valid: true, errors: undefined })
     expect(validator.version).toBe('3.1')
-  })
-
-  it('has no broken references', () => {
-    for (const [, pointer = ''] of response.body.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
-      let found: unknown = document
-      for (const key of pointer.split('/')) found = (found as Record<string, unknown> | undefined)?.[key]
-      expect(found).toBeDefined()
-    }
   })
 })
 

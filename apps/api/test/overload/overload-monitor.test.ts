@@ -1,6 +1,6 @@
 import type { Logger } from '@sluice/runtime'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { EventLoopDelay } from '../../src/overload/overload-monitor.ts'
 import { overloadReasons } from '../../src/overload/settings.ts'
 import type { Problem } from '../../src/problems.ts'

@@ -32,14 +32,14 @@ const limitBytes = (left: number): void => limit({ bytesPerSecond: 10_000_000 },
 const leftOf = ({ headers }: Pick<LightMyRequestResponse, 'headers'>): number =>
   Number(/r=(\d+)/.exec(String(headers['ratelimit']))?.[1])
 
+const expectLimits = (answer: LightMyRequestResponse, status: number, left: number): void => {
+  expect([answer.statusCode, answer.headers['ratelimit-policy']]).toEqual([status, POLICY])
+  expect(leftOf(answer)).toBe(left)
+}
+
 beforeEach(() => limit(hundred, 200))
 
 describe('the headers of a rate limit', () => {
-  const expectLimits = (answer: LightMyRequestResponse, status: number, left: number): void => {
-    expect([answer.statusCode, answer.headers['ratelimit-policy']]).toEqual([status, POLICY])
-    expect(leftOf(answer)).toBe(left)
-  }
-
   it.each([
     ['forbidden', 200],
     ['body_too_large', 200],

@@ -107,19 +107,6 @@ describe.each(samples)('$name', (sample) => {
     expectRejection(answer)
   })
 
-  it('names its methods in a 405', async () => {
-    const { headers, body } = await send(sample, {}, 'GET')
-    const others: Readonly<Record<string, string>> = { Elasticsearch: ', PUT', Splunk: ', OPTIONS' }
-    expect(headers.allow).toBe(`POST${others[sample.name] ?? ''}`)
-    expect(body).toContain('Send logs with POST.')
-  })
-
-  it('reads a body without a type', async () => {
-    const { statusCode } = await send(sample, { 'content-type': undefined })
-    // Loki's other format is compressed.
-    expect(statusCode).toBe(sample.name === 'Loki' ? 400 : sample.ok)
-  })
-
   it('rejects before the body has arrived', async () => {
     const connection = await api.connect()
     connection.write(requestTo(sample.url, { authorization: 'Bearer x', 'content-length': '100' }))

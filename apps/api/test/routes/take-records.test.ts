@@ -1,6 +1,5 @@
 import { encodeLogs } from '@sluice/harness/otlp-logs'
-import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
-import { limits } from '@sluice/schema'
+import { QueueUnavailableError } from '@sluice/queue'
 import type { LightMyRequestResponse } from 'fastify'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { chunkLimits } from '../../src/chunks/chunk-writer.ts'

@@ -1,4 +1,3 @@
-import { postText } from '@sluice/harness'
 import { RecordedTraces } from '@sluice/harness/recorded-traces'
 import { QueueUnavailableError } from '@sluice/queue'
 import { createLogger, SettingsError } from '@sluice/runtime'
@@ -6,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readApiConfig } from '../../src/config.ts'
 import { followChunks } from '../../src/chunks/chunk-follower.ts'
 import { RequestTraces, TRACED_PER_S_MAX } from '../../src/traces/request-traces.ts'
-import { openConnections, rebuild } from '../support/shared-api.ts'
+import { rebuild } from '../support/shared-api.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
@@ -136,24 +135,6 @@ describe('a chunk', () => {
     const { traceId: chunkTrace, spanId: chunkSpan } = chunk?.context ?? {}
     expect(add?.chunk.trace).toBe(`00-${chunkTrace}-${chunkSpan}-01`)
     expect(JSON.stringify(traces.spans)).not.toMatch(/secret-key|hello|slk_/)
-  })
-
-  it('of a replayed request was not added', async () => {
-    const headers = { ...sampled, 'idempotency-key': 'a-key' }
-    await post(headers)
-    await post(headers)
-    const [first, second] = traces.named('POST /v1/logs')
-    expect(first?.attributes).not.toHaveProperty('sluice.request.is_replay')
-    expect(second?.attributes).toMatchObject({
-      'sluice.request.is_replay': true,
-      'sluice.request.entries': 0,
-    })
-    // The replay was found by an add that stored nothing.
-    expect(traces.named('chunk').map(({ attributes }) => attributes['sluice.chunk.result'])).toEqual([
-      'added',
-      'not added',
-    ])
-    expect(api.queue.adds).toHaveLength(1)
   })
 })
 
