@@ -8,14 +8,14 @@ export interface CredentialSource {
   readonly projects: Pick<Projects, 'find'>
 }
 
-/** The result of a key's lookup. */
-export type Credential = KnownCredential | 'unknown'
-
 interface KnownCredential {
   readonly record: ApiKeyRecord
   /** Undefined when it is deleted. */
   readonly project: Project | undefined
 }
+
+/** The result of a key's lookup. */
+export type Credential = KnownCredential | 'unknown'
 
 export const credentialLimits = {
   /**
