@@ -85,6 +85,7 @@ describe('logs', () => {
     [['--search', 'ÄRGER'], [BROKEN]],
     [['--search', "it's 100% broken \\ "], [BROKEN]],
     [['--search', '%'], [BROKEN]],
+    [['--search', "' OR 1=1 --"], []],
     [['--service', "' OR 1=1 --"], []],
     [['--level', 'info', '--search', 'broken'], []],
   ])('with %j are the newest matching entries, oldest first', async (flags, found) => {
@@ -236,18 +237,18 @@ test('logs prints entries safely, with --stack the stack traces, and with --json
 
 test('logs --follow prints each entry that arrives, late or not, once, until it is interrupted', async () => {
   const nowMs = Date.now()
-  const add = (entry: object, receivedAtMs: number) =>
-    store('followed', [JSON.stringify({ level: 'info', ...entry })], receivedAtMs)
-  await add({ message: 'before' }, nowMs)
+  const add = (entry: object, afterMs: number) =>
+    store('followed', [JSON.stringify({ level: 'info', ...entry })], nowMs + afterMs)
+  await add({ message: 'before' }, 0)
   const used = context()
   const running = run(['logs', '--project', 'followed', '--level', 'info', '-f', '--json'], used)
   const prints = (...expected: string[]) =>
     vi.waitFor(() => expect(jsonLines(used.written.stdout).map(({ message }) => message)).toEqual(expected))
   await prints('before')
-  await add({ message: 'not requested', level: 'warn' }, nowMs + 1)
-  await add({ message: 'new' }, nowMs + 1)
+  await add({ message: 'not requested', level: 'warn' }, 1)
+  await add({ message: 'new' }, 1)
   await prints('before', 'new')
-  await add({ message: 'old', timestamp: '2001-01-01T00:00:00Z' }, nowMs - 1_000)
+  await add({ message: 'old', timestamp: '2001-01-01T00:00:00Z' }, -1_000)
   await prints('before', 'new', 'old')
   await sleep(3 * followLimits.pollIntervalMs)
   used.interrupt()

@@ -1,6 +1,6 @@
 import { HttpServer } from '@sluice/harness/http-server'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
@@ -27,10 +27,12 @@ const problem =
 let responders: Responder[]
 let received: { headers: IncomingHttpHeaders; url: string | undefined; logs: Entries }[]
 /** The messages of the entries that were accepted, in the order of the requests. */
-let accepted: unknown[]
+let accepted: string[]
 const messages = (): unknown[] => received.flatMap(({ logs }) => logs.map(({ message }) => message))
 
-const api = new HttpServer(async (request, response) => {
+const api = new HttpServer((request, response) => void respondTo(request, response))
+
+async function respondTo(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { headers, url } = request
   const sent = await consumers.buffer(request)
   const body = headers['content-encoding'] === 'zstd' ? zstdDecompressSync(sent) : sent
@@ -38,8 +40,8 @@ const api = new HttpServer(async (request, response) => {
   received.push({ headers, url, logs })
   const respond = responders.shift() ?? accept
   respond(response, logs)
-  if (response.statusCode === 202) accepted.push(...logs.map(({ message }) => message))
-})
+  if (response.statusCode === 202) accepted.push(...logs.map(({ message }) => String(message)))
+}
 
 let folder = ''
 beforeEach(async () => {
