@@ -1,25 +1,17 @@
 import { InvalidArgumentError } from 'commander'
 import { expect, test } from 'vitest'
-import {
-  firstLineOutside,
-  formatLineRanges,
-  linesToSkip,
-  parseLineRanges,
-} from '../../src/send/line-ranges.ts'
+import { formatLineRanges, linesToSkip, parseLineRanges } from '../../src/send/line-ranges.ts'
 
 test.each([
-  ['58500', '58500', 58_501],
-  ['0', '', 1],
-  ['5-7', '5-7', 1],
-  ['301-400,1-200,201-250,240-245', '1-250,301-400', 251],
-])('%s is sorted and joined to "%s", and the first line outside is %i', (text, formatted, first) => {
-  const ranges = parseLineRanges(text)
-  expect(formatLineRanges(ranges)).toBe(formatted)
-  expect(firstLineOutside(ranges)).toBe(first)
+  ['58500', '58500'],
+  ['0', ''],
+  ['5-7', '5-7'],
+  ['301-400,1-200,201-250,240-245', '1-250,301-400'],
+])('%s is sorted and joined to "%s"', (text, formatted) => {
+  expect(formatLineRanges(parseLineRanges(text))).toBe(formatted)
 })
 
-const many = Array.from({ length: 101 }, (_, index) => `${index * 2 + 1}-${index * 2 + 1}`).join(',')
-test.each(['', '-1', '1.5', 'many', '1-', '-5', '0-5', '5-1', '1-2,', '1-2,3', '1 - 2', many])(
+test.each(['', '-1', '1.5', 'many', '1-', '-5', '0-5', '5-1', '1-2,', '1-2,3', '1 - 2'])(
   'rejects "%s"',
   (text) => {
     expect(() => parseLineRanges(text)).toThrow(InvalidArgumentError)

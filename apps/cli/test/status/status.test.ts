@@ -150,7 +150,6 @@ test('an idle installation without processes, at the first reading', () => {
 
 test.each([
   [Number.POSITIVE_INFINITY, 'not growing'],
-  [86_401, 'not full within a day'],
   [90, 'full in 1 min 30 s at this rate'],
 ])('with a headroom of %s s, the memory of Redis is %s', (headroomS, text) => {
   const servers = [{ server: 'r:1', usedBytes: 10, limitBytes: 1_000 }]
