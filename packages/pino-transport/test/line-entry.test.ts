@@ -123,5 +123,5 @@ it.each([
   { level: 30, a: 1 },
 ])('the entry is the same as the API makes of %j', (record) => {
   const expected = entryOfRecord(record, { defaultLevel: 'info' })
-  expect(entryOf(record)).toEqual({ ...expected, metadata: expected.metadata ?? {} })
+  expect(entryOf(record)).toEqual({ ...expected, metadata: expected['metadata'] ?? {} })
 })

@@ -104,8 +104,12 @@ export class DiskRecord implements SpoolRecord {
   async markAttempt(): Promise<boolean> {
     this.#attemptedAtMs ??= Date.now()
     try {
-      await this.#access.inTime(this.#run((path, id) => this.#mark(path, id)))
-      this.#access.succeed()
+      const marking = this.#run(async (path, id) => {
+        await this.#write(path)
+        await this.#mark(path, id)
+      })
+      await this.#access.inTime(marking)
+      this.#access.isFailing = false
     } catch (error) {
       this.#access.report(CANNOT_BE_WRITTEN, error)
       // After an abort, there is no attempt.
@@ -118,7 +122,7 @@ export class DiskRecord implements SpoolRecord {
 
   async clearAttempt(): Promise<void> {
     this.#attemptedAtMs = undefined
-    const clearing = this.#run((path, id) => this.#rename(path, id, undefined))
+    const clearing = this.#run((path, id) => this.#mark(path, id))
     await this.#access.inTime(clearing).catch(this.#reporter('cannot be written'))
   }
 
@@ -156,15 +160,11 @@ export class DiskRecord implements SpoolRecord {
     return join(this.#access.directory, formatFileName({ ...this.#name, id, attempt }))
   }
 
+  /** Gives the file the mark that is wanted: none, or the first one that it got. */
   async #mark(path: string, id: string): Promise<void> {
-    await this.#write(path)
     const wallMs = this.#attemptedAtMs
-    if (this.#attempt === undefined && wallMs !== undefined)
-      await this.#rename(path, id, { wallMs, entries: this.#entries })
-  }
-
-  async #rename(path: string, id: string, attempt: FileName['attempt']): Promise<void> {
-    if (this.#attempt === attempt) return
+    if ((this.#attempt === undefined) === (wallMs === undefined)) return
+    const attempt = wallMs === undefined ? undefined : { wallMs, entries: this.#entries }
     await this.#access.disk.rename(path, this.#pathOf(id, attempt))
     this.#attempt = attempt
   }
