@@ -76,12 +76,7 @@ export class SluiceClient extends Logger {
       : () => undefined
   }
 
-  /**
-   * Sends an entry that is already JSON, as it is: without context, defaults and checks. The API rejects the whole request if it is not valid
-   * JSON.
-   *
-   * @param tag any value: hooks get it with the entry
-   */
+  /** Sends an entry that is already JSON, as it is. The API rejects the whole request if it is not valid JSON. */
   sendJson(json: string, tag?: unknown): void {
     const reject = (code: string, message: string): void =>
       this.#delivery.reject(json, { path: '', code, message }, tag)
@@ -115,12 +110,7 @@ export class SluiceClient extends Logger {
     }
   }
 
-  /**
-   * Sends what is in the queue, without waiting for further entries.
-   *
-   * @returns when every entry that was in the queue at the call is acknowledged or given up, after `timeoutMs`, or when the API rejects
-   *   all requests
-   */
+  /** Resolves when every entry that is in the queue now is acknowledged or given up, after `timeoutMs`, or when the API rejects all requests. */
   async flush({ timeoutMs = Infinity }: FlushOptions = {}): Promise<FlushResult> {
     checkTimeout(timeoutMs)
     this.#delivery.hurry()
@@ -167,22 +157,16 @@ export class SluiceClient extends Logger {
     await this.close()
   }
 
-  /**
-   * Resolves when all batches are settled, or after the timeout.
-   *
-   * @param problemResponsesMin resolves too if the API rejects all requests, and has said so this often
-   */
+  /** @param problemResponsesMin resolves too if the API rejects all requests, and has said so this often */
   #settled({ batches }: Watch, timeoutMs = Infinity, problemResponsesMin = Infinity): Promise<void> {
     const { retry } = this.#delivery
-    return this.#delivery.until(
-      () =>
-        batches.size === 0 || (retry.problem !== undefined && retry.problemResponses >= problemResponsesMin),
-      timeoutMs,
-    )
+    const isRejected = (): boolean =>
+      retry.problem !== undefined && retry.problemResponses >= problemResponsesMin
+    return this.#delivery.until(() => batches.size === 0 || isRejected(), timeoutMs)
   }
 
   #resultOf(watch: Watch): FlushResult {
-    this.#delivery.unwatch(watch)
+    this.#delivery.watches.delete(watch)
     const { kept, ...counts } = watch.counts
     const pending = [...watch.batches].reduce((sum, { count }) => sum + count, kept)
     return { ...counts, pending, problem: this.#delivery.retry.problem }

@@ -13,11 +13,8 @@ import type { RecoveredRecord, Spool, SpoolRecord } from './spool.ts'
 export const persistences = ['retry', 'try-once', 'give-up'] as const
 
 /**
- * What is done with entries that are not acknowledged.
- *
- * - `retry`: they are sent until they are acknowledged.
- * - `try-once`: they are sent, but not after a failure, and not during a pause.
- * - `give-up`: only requests in flight are awaited.
+ * What is done with entries that are not acknowledged. `try-once`: they are sent, but not after a failure, and not during a pause. `give-up`:
+ * only requests in flight are awaited.
  */
 export type Persistence = (typeof persistences)[number]
 
@@ -63,7 +60,7 @@ export class Delivery {
   failedAttempts = 0
   readonly queue: Queue
   readonly retry: RetryPolicy
-  readonly #watches = new Set<Watch>()
+  readonly watches = new Set<Watch>()
   /** Called whenever entries were settled, a problem began, or a request ended. */
   readonly #listeners = new Set<() => void>()
   readonly #settings: Settings
@@ -116,16 +113,12 @@ export class Delivery {
     return this.#inFlight.size
   }
 
-  /** Watches the batches that are not settled, until `unwatch`. */
+  /** Watches the batches that are not settled, until the watch is deleted. */
   watch(): Watch {
     const batches = new Set([...this.#inFlight.keys(), ...this.queue.batches])
     const watch = { batches, counts: { ...noEntries } }
-    this.#watches.add(watch)
+    this.watches.add(watch)
     return watch
-  }
-
-  unwatch(watch: Watch): void {
-    this.#watches.delete(watch)
   }
 
   /** Resolves when a further batch or an entry of this size fits into the queue, or when none is taken any more. */
@@ -335,9 +328,9 @@ export class Delivery {
     this.#inFlight.delete(batch)
     for (const half of halves) {
       this.queue.delay(half)
-      for (const { batches } of this.#watches) if (batches.has(batch)) batches.add(half)
+      for (const { batches } of this.watches) if (batches.has(batch)) batches.add(half)
     }
-    for (const { batches } of this.#watches) batches.delete(batch)
+    for (const { batches } of this.watches) batches.delete(batch)
   }
 
   /** Settles a batch because the client is closing. What is in the spool stays there. */
@@ -382,7 +375,7 @@ export class Delivery {
     const settlement = { entries, outcome, accepted, rejected, rejections, reason, cause }
     this.#hooks.call('onSettled', settlement)
     this.#inFlight.delete(batch)
-    const watches = [...this.#watches].filter(({ batches }) => batches.delete(batch))
+    const watches = [...this.watches].filter(({ batches }) => batches.delete(batch))
     for (const { counts } of [this, ...watches]) {
       counts.accepted += accepted
       counts.rejected += rejected

@@ -46,7 +46,7 @@ function isShort(value: unknown): boolean {
   return typeof value === 'number' || typeof value === 'boolean' || value === undefined || value === null
 }
 
-/** A copy with the own members of an object, up to one more than an entry may have. Reads each once. Never throws. */
+/** A copy of the own members of an object. Never throws. */
 export function copyFields(fields: object): Metadata {
   const copy: Metadata = {}
   addFields(copy, fields)

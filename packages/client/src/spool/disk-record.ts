@@ -29,8 +29,8 @@ export class DiskRecord implements SpoolRecord {
   #attempt: FileName['attempt']
   /** When the first attempt was made whose mark is wanted. A mark may be written only at a later one. */
   #attemptedAtMs: number | undefined
-  /** Operations run one after the other. */
-  #last: Promise<unknown> = Promise.resolve()
+  /** The last operation. They run one after the other. */
+  last: Promise<unknown> = Promise.resolve()
   /** What is not in the file, also while it is being written. */
   readonly #unwritten: string[] = []
   #isWriteScheduled = false
@@ -62,11 +62,6 @@ export class DiskRecord implements SpoolRecord {
     return this.#unwritten.length === 0
   }
 
-  /** Resolves when the operations that were started have ended. */
-  async settled(): Promise<void> {
-    await this.#last
-  }
-
   add(json: string, bytes: number): void {
     this.#count(bytes)
     this.#entries += 1
@@ -81,7 +76,7 @@ export class DiskRecord implements SpoolRecord {
   }
 
   async written(): Promise<void> {
-    await this.#access.inTime(this.settled()).catch(this.#reporter('cannot be written'))
+    await this.#access.inTime(this.last).catch(this.#reporter('cannot be written'))
   }
 
   async load(): Promise<QueuedEntry[] | 'lost' | 'unreadable'> {
@@ -151,8 +146,8 @@ export class DiskRecord implements SpoolRecord {
   }
 
   #run<Result>(operation: (path: string, id: string) => Promise<Result>): Promise<Result> {
-    const running = this.#access.run(this.#last, (id) => operation(this.#pathOf(id, this.#attempt), id))
-    this.#last = running.catch(() => undefined)
+    const running = this.#access.run(this.last, (id) => operation(this.#pathOf(id, this.#attempt), id))
+    this.last = running.catch(() => undefined)
     return running
   }
 
