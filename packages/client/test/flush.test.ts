@@ -6,11 +6,6 @@ import { heapBytes } from './support/heap-bytes.ts'
 beforeEach(() => void vi.useFakeTimers())
 
 describe('flush', () => {
-  test('resolves at once if there is nothing to send', async () => {
-    const nothing = { accepted: 0, rejected: 0, dropped: 0, pending: 0, problem: undefined }
-    expect(await fakeClient().client.flush()).toEqual(nothing)
-  })
-
   test('waits for the entries in flight, delayed and in the queue, but not for later ones', async () => {
     const { client, api, log, send } = fakeClient({ batchEntriesMax: 1, requestsInFlightMax: 2 })
     await send(3)
@@ -46,18 +41,6 @@ describe('flush', () => {
     const fake = await sending(1, { onRejected })
     await fake.api.respond(400, problemOf('invalid_json'))
     expect(results).toMatchObject([{ rejected: 0, pending: 0 }])
-  })
-
-  test('of several callers at the same time resolves for each, when its entries are settled', async () => {
-    const { client, api, log } = await sending(1)
-    const first = client.flush()
-    log(1)
-    const second = client.flush()
-    await pass(0)
-    api.requests[0]?.accept()
-    expect(await first).toMatchObject({ accepted: 1 })
-    api.requests[1]?.accept()
-    expect(await second).toMatchObject({ accepted: 2 })
   })
 
   test('in a loop during an outage needs no memory for those that are over', async () => {
@@ -121,17 +104,6 @@ describe('close', () => {
     expect(api.requests).toHaveLength(2)
   })
 
-  test('has a timeout of 10 s by default, and is the end of `await using`', async () => {
-    const { client, log } = fakeClient()
-    log(1)
-    const closed = client[Symbol.asyncDispose]()
-    await pass(9_999)
-    expect(client.stats.dropped).toBe(0)
-    await pass(1)
-    await closed
-    expect(client.stats.dropped).toBe(1)
-  })
-
   test('can be shortened by a further call', async () => {
     const { client, api, log } = fakeClient(alone)
     log(2)
@@ -172,14 +144,6 @@ describe('close', () => {
       { outcome: 'closed', reason: 'connect ECONNREFUSED' },
       { outcome: 'closed', reason: undefined },
     ])
-  })
-
-  test('with try-once does not wait for the end of a pause', async () => {
-    const { client, api, log } = await sending(1)
-    await api.respond(429, undefined, { 'retry-after': '60' })
-    log(1)
-    expect(await client.close({ remaining: 'try-once' })).toMatchObject({ dropped: 2 })
-    expect(api.requests).toHaveLength(1)
   })
 
   test('with give-up only awaits what is in flight', async () => {

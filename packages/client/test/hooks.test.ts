@@ -45,12 +45,6 @@ test('a hook that logs does not call itself forever', async () => {
   expect(fake.client.stats).toMatchObject({ dropped: 2, queuedEntries: 2 })
 })
 
-test('a hook may close the client, and others are called meanwhile', async () => {
-  const fake = await sending(2, { onError: () => void fake.client.close({ remaining: 'give-up' }) })
-  await fake.api.respond(401, problemOf('unauthorized'))
-  expect(fake.reported.drops).toEqual([{ messages: ['1', '2'], reason: 'closed' }])
-})
-
 test('without onError, a problem is printed once', async () => {
   const print = vi.spyOn(console, 'error').mockImplementation(() => undefined)
   const { api } = await sending(1, { onError: undefined })
@@ -133,13 +127,6 @@ describe('an error with properties that are too large, such as errors of HTTP cl
     await pass(1_000)
     expect(JSON.parse(api.last.body)).toMatchObject({ logs: [{ metadata }] })
     expect(api.last.body).not.toContain('secret')
-  })
-
-  test('keeps them if they are within the limits', async () => {
-    const { client, api } = fakeClient()
-    client.error(Object.assign(new Error('a'), { config: { url: '/pay' } }))
-    await pass(1_000)
-    expect(api.last.body).toContain('"config":{"url":"/pay"}')
   })
 
   test('does not save an entry whose other fields are too large', () => {

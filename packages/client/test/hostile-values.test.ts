@@ -112,9 +112,3 @@ describe('a call with a huge value is rejected', () => {
     expect(get.mock.calls.length).toBeLessThan(readsMax + 20)
   })
 })
-
-test('bytes are not read', () => {
-  const { client } = fakeClient()
-  client.info('m', { a: Buffer.alloc(10_000_000) })
-  expect(client.stats.queuedBytes).toBeLessThan(200)
-})

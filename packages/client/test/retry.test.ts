@@ -95,16 +95,6 @@ describe('Retry-After', () => {
   })
 })
 
-test('while the API is unavailable, few requests are made, however many wait', async () => {
-  const { api, log } = fakeClient({ batchEntriesMax: 1, requestsInFlightMax: 4 })
-  for (let second = 0; second < 60; second += 1) {
-    log(10)
-    api.failAll()
-    await pass(1_000)
-  }
-  expect(api.requests.length).toBeLessThan(60)
-})
-
 describe('during an outage after which requests may be stored', () => {
   test('one request at a time is sent, and mostly one of those that were sent before', async () => {
     let seed = 1

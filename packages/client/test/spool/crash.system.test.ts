@@ -9,7 +9,6 @@ import { fileURLToPath } from 'node:url'
 import { integer, pick, seededRandom } from '@sluice/harness'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { accept, FakeApi, loseAnswer, neverAnswer, problem, type Responder } from '../support/fake-api.ts'
-import { runProgram } from '../support/child.ts'
 
 const childPath = fileURLToPath(new URL('../support/spool-child.ts', import.meta.url))
 const ROUNDS = 8
@@ -103,15 +102,3 @@ test('after kill -9 at any moment, each entry in the spool is stored, and none i
   expect(lost, `seed ${seed}`).toEqual([])
   expect(unique.size).toBeGreaterThan(ROUNDS * 10)
 }, 120_000)
-
-test('what a process that calls process.exit leaves is sent by the next one at once', async () => {
-  await runProgram(`
-    const spool = new DiskSpool({ directory: '${directory}' })
-    const client = new SluiceClient({ url: 'http://127.0.0.1:9', apiKey: 'slk_test', flushOnExit: false, spool })
-    client.info('left')
-    await spool.written()
-    process.exit()`)
-  const next = start()
-  await vi.waitFor(() => expect(api.storedMessages).toEqual(['left']), 5_000)
-  await kill(next)
-})

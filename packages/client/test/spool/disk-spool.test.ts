@@ -129,17 +129,6 @@ describe('the next process sends', () => {
     expect(api.requests).toEqual([])
     expect(reported.drops).toEqual([{ messages: ['future'], reason: 'outcome-unknown' }])
   })
-
-  test('the halves of a split request under the same keys', async () => {
-    const first = await running(2)
-    await first.api.respond(413)
-    const [, accepted, lost] = first.api.requests
-    accepted?.accept()
-    await pass(0)
-    first.kill()
-    const { api } = await running()
-    expect(api.requests).toMatchObject([{ key: lost?.key, messages: ['2'] }])
-  })
 })
 
 describe('of a split request', () => {
@@ -536,19 +525,6 @@ describe('a disk that hangs', () => {
     expect(errors).toEqual([expect.stringContaining('does not keep up')])
     expect((await useRecords(10_000)) - before).toBeLessThan(2_000_000)
     expect(write).toHaveBeenCalledTimes(4)
-  })
-
-  test('does not mean that more was logged at once than the queue takes: the disk gets the last entries', async () => {
-    const { client, reported, spool } = start({
-      queueEntriesMax: 500,
-      batchEntriesMax: 10,
-      onDropped: ignore,
-    })
-    for (let i = 0; i < 7_000; i += 1) client.info(`${i} ${'x'.repeat(3_000)}`)
-    await spool.written()
-    expect(reported.errors).toEqual([])
-    expect(client.stats.dropped).toBe(6_500)
-    expect(shared.paths).toHaveLength(50)
   })
 })
 

@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process'
 
 const clientUrl = new URL('../../src/index.ts', import.meta.url).href
-const spoolUrl = new URL('../../src/spool/disk-spool.ts', import.meta.url).href
-const imports = `import { SluiceClient } from '${clientUrl}'; import { DiskSpool } from '${spoolUrl}';`
+const imports = `import { SluiceClient } from '${clientUrl}'`
 
-/** Runs a program in a process of its own. It has `SluiceClient` and `DiskSpool`. */
+/** Runs a program in a process of its own. It has `SluiceClient`. */
 export function runProgram(program: string): Promise<{ readonly code: unknown; readonly stdout: string }> {
   const args = ['--input-type=module', '--eval', `${imports}\n${program}`]
   return new Promise((resolve) => {
