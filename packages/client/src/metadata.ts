@@ -183,7 +183,7 @@ class PlainValues {
     const replaced = honoursToJson && !isError(value) ? callToJson(value, name) : value
     if (replaced !== value) return this.#convert(replaced, name, level, false)
     if (value instanceof RegExp) return this.#convert(String(value), name, level)
-    if (value instanceof String || value instanceof Number || value instanceof Boolean)
+    if (/^\[object (Boolean|Number|String)\]$/.test(Object.prototype.toString.call(value)))
       return this.#convert(value.valueOf(), name, level)
     this.#count(2)
     if (level > limits.metadataDepthMax) {

@@ -37,7 +37,12 @@ const requestStatuses: ReadonlySet<number> = new Set([400, 415, 422, 431])
 /** Proxies too have a limit of the body. */
 const TOO_LARGE_STATUS = 413
 /** Problems of the API that arise before anything is stored. Others may come from a proxy, after the API stored the entries. */
-const nothingStoredCodes: readonly unknown[] = ['request_timeout', 'overloaded', 'not_ready', 'shutting_down']
+const nothingStoredCodes: ReadonlySet<unknown> = new Set([
+  'request_timeout',
+  'overloaded',
+  'not_ready',
+  'shutting_down',
+])
 
 /** @param body counts of entries, or a problem document (RFC 9457) */
 export function interpretResponse(
@@ -58,7 +63,7 @@ export function interpretResponse(
       cause: undefined,
       retryAfterMs: parseRetryAfterMs(retryAfter, wallMs),
       // Rate limits apply before a request is handled.
-      mayBeStored: status !== 429 && !nothingStoredCodes.includes(fields['code']),
+      mayBeStored: status !== 429 && !nothingStoredCodes.has(fields['code']),
     }
   }
   const { code } = fields

@@ -40,6 +40,7 @@ async function run(command: Command): Promise<unknown> {
       return process.disconnect?.()
     case 'exit':
       return process.exit(command.code)
+    case 'throw':
     default:
       throw new Error('crash')
   }
