@@ -526,6 +526,19 @@ describe('a disk that hangs', () => {
     expect((await useRecords(10_000)) - before).toBeLessThan(2_000_000)
     expect(write).toHaveBeenCalledTimes(4)
   })
+
+  test('does not mean that more was logged at once than the queue takes: the disk gets the last entries', async () => {
+    const { client, reported, spool } = start({
+      queueEntriesMax: 500,
+      batchEntriesMax: 10,
+      onDropped: ignore,
+    })
+    for (let i = 0; i < 7_000; i += 1) client.info(`${i} ${'x'.repeat(3_000)}`)
+    await spool.written()
+    expect(reported.errors).toEqual([])
+    expect(client.stats.dropped).toBe(6_500)
+    expect(shared.paths).toHaveLength(50)
+  })
 })
 
 test('records whose files cannot be removed need no memory', async () => {
