@@ -1,5 +1,5 @@
 // `npm run lab -- NAME [options]`: starts a benchmark, a chaos run, a drill or a simulation. Without a name it lists them.
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 
@@ -7,16 +7,11 @@ import { fileURLToPath } from 'node:url'
 const lab: Readonly<Record<string, readonly [entry: string, description: string]>> = {
   bench: ['bench/src/main.ts', 'throughput, latency and CPU per entry, next to one BullMQ job per entry'],
   clients: ['bench/src/clients/main.ts', 'what one client gets, and what 16, 64 and 256 get'],
-  senders: [
-    'bench/src/senders/main.ts',
-    'what a call of the TypeScript client costs, its memory, its throughput',
-  ],
-  pino: ['bench/src/senders/pino-main.ts', 'what a log call of pino costs with the transport'],
+  senders: ['bench/src/senders/main.ts', 'what a call of the TypeScript client costs'],
   hostile: ['bench/src/hostile/main.ts', 'what hostile clients cost the API, and what another project gets'],
   soak: ['bench/src/soak/main.ts', 'a steady load for an hour: what grows is a leak'],
   chaos: ['test/chaos/main.ts', 'random faults under load, then every entry is accounted for'],
   failover: ['test/failover/main.ts', 'failovers of Redis under load'],
-  collector: ['test/collector/main.ts', 'kills behind an OpenTelemetry Collector; first: tools/collector.sh'],
   drill: ['test/drill/main.ts', 'an operator practises a runbook under load'],
   simulate: ['test/simulator/main.ts', 'random schedules of requests and faults against simulated servers'],
   fuzz: ['test/fuzz/main.ts', 'invalid requests of every kind'],
@@ -32,10 +27,5 @@ if (found === undefined || process.execve === undefined) {
   process.exit(name === undefined ? 0 : 1)
 }
 const root = fileURLToPath(new URL('..', import.meta.url))
-// Where tools/collector.sh puts the Collector.
-const path = [join(root, 'node_modules/.cache/collector'), process.env['PATH']].join(delimiter)
 // The run replaces this process, so it gets the signals of the terminal and of npm.
-process.execve(process.execPath, [process.execPath, join(root, found[0]), ...options], {
-  ...process.env,
-  PATH: path,
-})
+process.execve(process.execPath, [process.execPath, join(root, found[0]), ...options], process.env)

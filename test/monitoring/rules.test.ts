@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import { dashboards } from '../../tools/dashboards/dashboards.ts'
+import { dashboards } from '../../tools/dashboards/grafana.ts'
 import { isAlert, metricsIn, readRules, readRuleTests, rulesOf } from './alert-rules.ts'
 
 const root = new URL('../../', import.meta.url)
