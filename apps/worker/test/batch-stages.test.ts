@@ -147,7 +147,7 @@ const preparedAgain = 'prepare B: a b, sent before: true'
 const byParts = 'insert B by parts, unsettled until 7'
 const { transient } = insertErrors
 
-type Row = readonly [what: string, from: OpenStage, results: Results, to: Stage, calls?: readonly string[]]
+type Row = [what: string, from: OpenStage, results: Results, to: Stage, calls?: readonly string[]]
 
 const ofClaimed: Row[] = [
   ['that is new, without a lookup', claimed, { insert: ['stored'] }, storedAs(0), [newPrepared, 'insert']],
@@ -213,7 +213,7 @@ const ofOthers: Row[] = [
   ['that another repair has', stored, { finish: [false] }, recovering(false, LINGER_MS)],
 ]
 
-it.each([...ofClaimed, ...ofRecovering, ...ofOthers])(
+it.each<Row>([...ofClaimed, ...ofRecovering, ...ofOthers])(
   'the next stage is right for a batch %s',
   async (_what, from, its, to, expected) => {
     results = its
