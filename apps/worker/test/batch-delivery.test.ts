@@ -58,19 +58,6 @@ describe('new chunks', () => {
     })
   })
 
-  it('without an owner are forgotten, because they were delivered earlier. The level debug shows the batches', async () => {
-    fixture = new DeliveryFixture('debug')
-    fixture.owners.set('c', undefined)
-    await deliver(a, b, c)
-    await idle()
-    expect(fixture.only('forget')).toEqual(['forget c'])
-    expect(fixture.stages[0]).toMatchObject({ at: 'claimed', batch: { chunks: [a, b] } })
-    expect(fixture.debugLines.mock.calls).toEqual([
-      [{ batchId: 'new-1', chunkIds: ['a', 'b'] }, 'chunks of a batch'],
-      [{ batchId: undefined, chunkIds: ['c'] }, 'chunks were stored earlier'],
-    ])
-  })
-
   it('of other batches are recovered, once per batch', async () => {
     own('B', 'a', 'c')
     await deliver(a, b, c)
@@ -222,14 +209,6 @@ describe('a repair', () => {
     await idle()
     expect(fixture.clock.nowMs()).toBe(waitMs)
     expect(fixture.stepsMade.slice(5)).toEqual(['B loaded', 'B stored'])
-  })
-
-  it('that no attempt can make leads to failed jobs', async () => {
-    own('B', 'a', 'b')
-    fixture.steps.set('B loaded', [outcomes.fails(gone)])
-    await deliver(a, b)
-    await idle()
-    expect(returned()).toEqual(['fail a: chunks are gone', 'fail b: chunks are gone'])
   })
 })
 

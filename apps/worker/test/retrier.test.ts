@@ -123,15 +123,4 @@ describe('Retrier.failures', () => {
     await expect(other?.result).rejects.toThrow(RequeueError)
     expect(retrier.failures).toEqual([])
   })
-
-  it('has an operation during its next attempt', async () => {
-    const insert = Promise.withResolvers<void>()
-    const inserts = [() => Promise.reject(refused), () => insert.promise]
-    const pending = retrier.retry('insert failed', async () => inserts.shift()?.())
-    await clock.pass(baseMs)
-    expect(inserts).toEqual([])
-    expect(retrier.failures).toEqual(['insert failed: Error: connection refused'])
-    insert.resolve()
-    await pending
-  })
 })

@@ -35,7 +35,7 @@ describe('a shard', () => {
     await worker.clock.pass(config.BATCH_WAIT_MS + config.LOCK_DURATION_MS / 2)
     expect(worker.only('read')).toEqual([])
     await worker.clock.pass(workerLimits.retry.maxMs)
-    expect(worker.only('read')).toHaveLength(1)
+    expect(worker.only('read')).not.toEqual([])
   })
 
   it('closes the consumer after everything is delivered', async () => {

@@ -1,5 +1,4 @@
-import { createLogger, type Logger, Semaphore } from '@sluice/runtime'
-import { type MockInstance, vi } from 'vitest'
+import { createLogger, Semaphore } from '@sluice/runtime'
 import { BatchDelivery, type BatchDeliveryDependencies } from '../../src/batch-delivery.ts'
 import { batchIdOf, type Recovery, type Stage } from '../../src/batch.ts'
 import { Retrier } from '../../src/retrier.ts'
@@ -51,14 +50,10 @@ export class DeliveryFixture {
   readonly errors = new Map<'requeue' | 'fail' | 'endLease', Error[]>()
   readonly repairPermits = new Semaphore(2, this.stopping.signal)
   readonly delivery: BatchDelivery
-  readonly debugLines: MockInstance
   #ids = 0
 
-  constructor(logLevel: 'silent' | 'debug' = 'silent') {
-    const logger = createLogger('test', logLevel)
-    this.debugLines = vi.spyOn(logger, 'debug').mockImplementation(() => undefined)
-    vi.spyOn(logger, 'warn').mockImplementation(() => undefined)
-    this.delivery = new BatchDelivery(this.#dependencies(logger))
+  constructor() {
+    this.delivery = new BatchDelivery(this.#dependencies())
   }
 
   /** The calls that begin with one of these words. */
@@ -71,7 +66,8 @@ export class DeliveryFixture {
     return this.stages.map((stage) => `${batchIdOf(stage)} ${stage.at}`)
   }
 
-  #dependencies(logger: Logger): BatchDeliveryDependencies {
+  #dependencies(): BatchDeliveryDependencies {
+    const logger = createLogger('test', 'silent')
     const { calls, clock, stopping, repairPermits } = this
     const { signal } = stopping
     const giveUpSignal = (): AbortSignal => this.givingUp.signal
@@ -83,20 +79,12 @@ export class DeliveryFixture {
           return ids.map((id) => (this.owners.has(id) ? this.owners.get(id) : batchId))
         },
         renewLease: async (batchId, workerId) => void calls.push(`renew lease ${batchId} of ${workerId}`),
-        endLease: async (batchId, workerId) => {
-          calls.push(`end lease ${batchId} of ${workerId}`)
-          this.#failIfAsked('endLease')
-        },
+        endLease: async (batchId, workerId) =>
+          this.#request('endLease', `end lease ${batchId} of ${workerId}`),
       },
       consumer: {
-        requeue: async (ids, end) => {
-          calls.push(`requeue ${ids.join(' ')} to the ${end}`)
-          this.#failIfAsked('requeue')
-        },
-        fail: async (id, error) => {
-          calls.push(`fail ${id}: ${error.message}`)
-          this.#failIfAsked('fail')
-        },
+        requeue: async (ids, end) => this.#request('requeue', `requeue ${ids.join(' ')} to the ${end}`),
+        fail: async (id, error) => this.#request('fail', `fail ${id}: ${error.message}`),
         forget: (ids) => {
           if (ids.length > 0) calls.push(`forget ${ids.join(' ')}`)
         },
@@ -126,7 +114,8 @@ export class DeliveryFixture {
     }
   }
 
-  #failIfAsked(request: 'requeue' | 'fail' | 'endLease'): void {
+  #request(request: 'requeue' | 'fail' | 'endLease', call: string): void {
+    this.calls.push(call)
     const error = this.errors.get(request)?.shift()
     if (error !== undefined) throw error
   }
