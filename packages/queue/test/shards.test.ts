@@ -39,43 +39,50 @@ const ids = (): string[][] => queues.map((queue) => queue.ids)
 const confirmAllAtOnce = (some: readonly FakeQueue[]): void => {
   for (const queue of some) queue.confirmsAtOnce = true
 }
-const failFirst = (queue: FakeQueue | undefined): void =>
-  queue?.pending[0]?.reject(new QueueUnavailableError('no answer'))
+const addAll = async (some: string): Promise<void> => {
+  for (const id of some) await add(id)
+}
 
 describe('chunks are added', () => {
-  it('to each shard in turn', async () => {
+  it('to each shard in turn, and to the others while one is slow', async () => {
     confirmAllAtOnce(queues)
-    for (const id of ['a', 'b', 'c', 'd', 'e']) await add(id)
+    await addAll('abcde')
     expect(ids()).toEqual([['a', 'd'], ['b', 'e'], ['c']])
-  })
-
-  it('to the other shards while one is slow', async () => {
-    confirmAllAtOnce(queues.slice(1))
-    const slow = add('slow')
-    for (const id of ['a', 'b', 'c']) await add(id)
-    expect(ids()).toEqual([['slow'], ['a', 'c'], ['b']])
-    queues[0]?.pending[0]?.resolve()
-    expect(await slow).toBe('added')
+    const slow = queues[2]
+    if (slow !== undefined) slow.confirmsAtOnce = false
+    const pending = add('slow')
+    await addAll('fgh')
+    expect(ids()).toEqual([
+      ['a', 'd', 'f', 'h'],
+      ['b', 'e', 'g'],
+      ['c', 'slow'],
+    ])
+    slow?.pending[1]?.resolve()
+    expect(await pending).toBe('added')
   })
 
   it('to the other shards for five seconds after one failed, and then to that one again', async () => {
     confirmAllAtOnce(queues.slice(1))
     const failing = add('failing')
-    failFirst(queues[0])
+    fail(queues[0])
     expect(await failing).toBe('QueueUnavailableError')
-    for (const id of ['a', 'b', 'c', 'd']) await add(id)
+    await addAll('abcd')
     expect(queues[0]?.ids).toEqual(['failing'])
     nowMs += 5_001
     confirmAllAtOnce(queues)
-    for (const id of ['e', 'f', 'g']) await add(id)
+    await addAll('efg')
     expect(queues[0]?.ids).toHaveLength(2)
   })
 
   it('to a shard that failed if all have failed', async () => {
     const failing = ['a', 'b', 'c'].map(add)
-    for (const queue of queues) failFirst(queue)
+    for (const queue of queues) fail(queue)
     await Promise.all(failing)
     confirmAllAtOnce(queues)
     expect(await add('d')).toBe('added')
   })
 })
+
+function fail(queue: FakeQueue | undefined): void {
+  queue?.pending[0]?.reject(new QueueUnavailableError('no answer'))
+}
