@@ -87,7 +87,7 @@ describe('the monitor of fetches', () => {
     const consumer = fixture.openConsumer({ redis: proxied })
     await fetchMine(consumer, 1)
     await fixture.redis.call('REPLICAOF', '127.0.0.1', '1')
-    onTestFinished(() => fixture.redis.call('REPLICAOF', 'NO', 'ONE'))
+    onTestFinished(async () => void (await fixture.redis.call('REPLICAOF', 'NO', 'ONE')))
     const fetch = consumer.fetch(1, { isBusy: false })
     const reasons = (): string => fixture.fetchMonitor.readiness.reasons.join('')
     await vi.waitFor(() => expect(reasons()).toContain('READONLY'), WAIT_MS)

@@ -12,7 +12,7 @@ beforeEach(() => {
   monitor.started('a')
 })
 
-const reasons = (): string[] => monitor.readiness.reasons
+const reasons = (): readonly string[] => monitor.readiness.reasons
 
 describe('readiness', () => {
   it('needs a reply for all queues', () => {

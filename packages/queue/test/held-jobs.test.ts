@@ -2,7 +2,6 @@ import { createLogger, type RedisConnection } from '@sluice/runtime'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { HeldJobs, JobLocks } from '../src/held-jobs.ts'
 import { queueNames } from '../src/queue-names.ts'
-import { STALLED_COUNT_MAX } from './support/bullmq-fixture.ts'
 
 const job = (id: string, token = 'a-token', bytes = 10) => ({ id, token, bytes })
 
@@ -58,7 +57,7 @@ describe('the renewal of locks', () => {
     for (let n = 0; n < count; n += 1) jobs.add({ id: `job-${n}`, token: 'a-token', bytes: 1 })
     const logger = createLogger('test', 'silent')
     // Only the stalled check has this argument.
-    const evalsha = async (...args: readonly unknown[]) => (args.includes(STALLED_COUNT_MAX) ? null : renew())
+    const evalsha = async (...args: readonly unknown[]) => (args.includes(1_000_000_000) ? null : renew())
     const redis = { evalsha } as unknown as RedisConnection
     const locks = new JobLocks({ redis, names: queueNames('test'), lockDurationMs: LOCK_MS, logger }, jobs)
     onTestFinished(() => locks.stop())
