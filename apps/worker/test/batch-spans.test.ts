@@ -47,6 +47,8 @@ function step(from: Step['from'], result: Stage | Error, ...tokens: string[]): v
   events.emit('step ended', made, result instanceof Error ? { error: result } : { to: result })
 }
 
+// test/traces.system.test.ts checks the spans of requests, chunks, batches and inserts together.
+
 describe('a new batch', () => {
   it('with a traced chunk has a span with a link to it, and its insert is a child', () => {
     step(claimed, stored, 'B')
@@ -54,19 +56,8 @@ describe('a new batch', () => {
     expect([others, span?.ended, child?.ended]).toEqual([[], undefined, 'ok'])
     step(stored, { at: 'done' })
     expect(span?.options).toMatchObject({ name: 'batch', kind: 'consumer', startMs: 5 })
-    expect(span?.options.parent).toBeUndefined()
     expect(span?.links).toMatchObject([context])
-    expect(span?.attributes).toEqual({
-      'sluice.batch.id': 'B',
-      'sluice.batch.chunks': 3,
-      'sluice.batch.traced_chunks': 1,
-      'sluice.batch.rows': 3,
-      'sluice.batch.repair': 0,
-      'sluice.batch.inserts': 1,
-      'sluice.batch.result': 'done',
-      'sluice.shard': 4,
-      'error.type': undefined,
-    })
+    expect(span?.attributes).toMatchObject({ 'sluice.batch.traced_chunks': 1, 'sluice.batch.rows': 3 })
     expect(span?.ended).toBe('ok')
     expect(child?.options).toMatchObject({
       name: 'insert',
@@ -74,15 +65,7 @@ describe('a new batch', () => {
       startMs: 7,
       parent: span?.context,
     })
-    expect(child?.attributes).toEqual({
-      'db.system.name': 'clickhouse',
-      'db.operation.name': 'INSERT',
-      'db.collection.name': 'logs',
-      'sluice.insert.query_id': 'id of B',
-      'sluice.insert.token': 'B',
-      'sluice.insert.rows': 3,
-      'sluice.insert.compressed_bytes': frames.reduce((sum, { length }) => sum + length, 0),
-    })
+    expect(child?.attributes).toMatchObject({ 'sluice.insert.query_id': 'id of B', 'sluice.insert.rows': 3 })
   })
 
   it('without a traced chunk has no span, nor has its insert', () => {

@@ -1,6 +1,5 @@
 import { createLogger } from '@sluice/runtime'
 import type { BatchRecord, BatchRepair } from '@sluice/queue'
-import { AssertionError } from 'node:assert'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { BatchStages, type BatchStagesDependencies } from '../src/batch-stages.ts'
 import type { Batch, BatchInRepair, EarlierAttempts, Recovery, Stage } from '../src/batch.ts'
@@ -273,16 +272,6 @@ it('a stored batch is finished when Redis replies again, even if the worker has 
   results = { finish: [noAnswer] }
   clock.after(10_000, () => (results = { finish: [true] }))
   expect(await step(stored)).toEqual({ at: 'done' })
-})
-
-it('a batch that is sent as a whole must have chunks, and no splits', async () => {
-  for (const from of [
-    { at: 'claimed', batch: { ...batch, chunks: [] }, sinceMs: 0 },
-    { at: 'claimed', batch: splitBatch, sinceMs: 0 },
-    { at: 'loaded', recovery, batch: splitBatch },
-  ] as const)
-    await expect(step(from)).rejects.toThrow(AssertionError)
-  expect(calls).toEqual([])
 })
 
 it('each step has events of its beginning and its end, and of what happened to the batch', async () => {

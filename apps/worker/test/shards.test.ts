@@ -15,19 +15,11 @@ describe('a shard', () => {
     worker = new WorkerFixture()
   })
 
-  /** Adds chunks, and lets the worker fetch them. */
-  async function fetch(...ids: readonly string[]): Promise<void> {
-    for (const id of ids) worker.add(id)
+  /** Adds a chunk, and lets the worker fetch it. */
+  async function fetch(id: string): Promise<void> {
+    worker.add(id)
     await worker.clock.pass(fetchLimits.idleIntervalMs)
   }
-
-  it('collects chunks as the settings say', async () => {
-    await fetch('a', 'b', 'c', 'd', 'e')
-    await worker.clock.pass(config.BATCH_WAIT_MS - 1)
-    expect(worker.only('claim')).toEqual(['claim a b c d'])
-    await worker.clock.pass(1)
-    expect(worker.only('claim')).toEqual(['claim a b c d', 'claim e'])
-  })
 
   it('trusts that a batch belongs to it for half of the duration of a lock', async () => {
     worker.insert = () => Promise.reject(insertErrors.transient)

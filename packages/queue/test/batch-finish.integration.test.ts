@@ -113,15 +113,6 @@ describe('finish', () => {
     await expectConfirmed(ids)
   })
 
-  it('counts a job that does not exist as completed', async () => {
-    const ids = await claimed(2)
-    await fixture.queue.remove(ids[0] ?? '')
-    await fixture.redis.del(fixture.lockKey(ids[0] ?? ''), fixture.names.jobKey(ids[0] ?? ''))
-    await consumer.finish({ id: BATCH, members: ids }, 0)
-    expect(consumer.heldChunks).toBe(0)
-    await expectReleased(ids)
-  })
-
   it('keeps the jobs held, and fails none, if Redis rejects it', async () => {
     const ids = await claimed(2)
     await fixture.whileConfigured('min-replicas-to-write', '1', async () => {

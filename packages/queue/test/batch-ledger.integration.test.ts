@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, inject, it } from 'vitest'
-import { type BatchLedger, LEASE_TTL_MS } from '../src/batch-ledger.ts'
+import type { BatchLedger } from '../src/batch-ledger.ts'
 import type { QueueNames } from '../src/queue-names.ts'
 import { ConsumerFixture } from './support/consumer-fixture.ts'
 
@@ -48,23 +48,4 @@ it('the records of a batch have the values of earlier versions, and do not expir
     expect(await fixture.redis.ttl(key)).toBe(-1)
   await fixture.redis.hset(names.batchKey(BATCH), 'state', 'inserted')
   expect(await fixture.split(BATCH, ['0-5'])).toEqual([false])
-})
-
-it('a split is rejected if a later repair has begun, of the same worker or of another one', async () => {
-  await ledger.claim(BATCH, await fixture.addMany(1))
-  const repairOf = async (workerId: string): Promise<number> =>
-    (await ledger.beginRepair(BATCH, workerId))?.number ?? -1
-  const [first, second] = [await repairOf('a-worker'), await repairOf('a-worker')]
-  await expect(ledger.recordSplit(BATCH, 'all', first)).rejects.toThrow('another repair')
-  await ledger.endLease(BATCH, 'a-worker')
-  const third = await repairOf('another')
-  await expect(ledger.recordSplit(BATCH, 'all', second)).rejects.toThrow('another repair')
-  expect((await ledger.read(BATCH))?.splits).toEqual(new Set())
-  expect(await ledger.recordSplit(BATCH, 'all', third)).toBe(true)
-})
-
-it('a lease is taken for 15 s', async () => {
-  await ledger.beginRepair(BATCH, 'a-worker')
-  const leftMs = await fixture.redis.pttl(names.leaseKey(BATCH))
-  expect([LEASE_TTL_MS, leftMs > 10_000, leftMs <= LEASE_TTL_MS]).toEqual([15_000, true, true])
 })

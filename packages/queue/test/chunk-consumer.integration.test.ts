@@ -97,27 +97,6 @@ describe('the monitor of fetches', () => {
   })
 })
 
-describe('close', () => {
-  it('yields the turn, and leaves the held chunks to the stalled check', async () => {
-    await fixture.add('a-chunk')
-    const consumer = fixture.openConsumer({ lockDurationMs: 500 })
-    await fetchMine(consumer, 1)
-    await consumer.close()
-    expect(await fixture.counts()).toEqual({ active: 1 })
-    const other = fixture.openConsumer({ lockDurationMs: 500 })
-    await vi.waitFor(async () => expect(await fetchIds(other, 1)).toEqual(['a-chunk']), WAIT_MS)
-  })
-
-  it('does not wait for a Redis that is unavailable', async () => {
-    const { proxy, proxied } = await openProxied()
-    const consumer = fixture.openConsumer({ redis: proxied })
-    await fetchMine(consumer, 0)
-    await proxy.down()
-    await consumer.close()
-    expect(fixture.warnings).not.toHaveBeenCalled()
-  })
-})
-
 describe('an operation whose reply is lost is sent again, and', () => {
   /** A consumer with the turn. The reply to its next request that contains `text` is lost. */
   async function openUnlucky(ids: readonly string[], fetched: number, text: string): Promise<ChunkConsumer> {
@@ -144,13 +123,6 @@ describe('an operation whose reply is lost is sent again, and', () => {
     await consumer.requeue(['a-chunk'], 'back')
     expect(await fixture.waiting()).toEqual(['newer', 'a-chunk'])
     expect(await fixture.counts()).toEqual({ waiting: 2 })
-  })
-
-  it('fails a chunk once', async () => {
-    const consumer = await openUnlucky(['a-chunk'], 1, 'a bug')
-    await consumer.fail('a-chunk', new Error('a bug'))
-    expect(await fixture.counts()).toEqual({ failed: 1 })
-    expect(fixture.errors).toHaveBeenCalledOnce()
   })
 
   it('fetches other chunks. The lost ones return to the queue', async () => {

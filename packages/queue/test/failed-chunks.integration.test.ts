@@ -1,15 +1,17 @@
-import { beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
 import { FailedChunks } from '../src/failed-chunks.ts'
-import { ConsumerFixture, fetchIds } from './support/consumer-fixture.ts'
+import { queuedRows, readRowTotals } from '../src/queue-names.ts'
+import { chunkOf, ConsumerFixture, fetchIds, useTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
 
+const server = useTestRedis()
 let fixture: ConsumerFixture
 let consumer: ChunkConsumer
 let failed: FailedChunks
 let batches: number
 
 beforeEach(() => {
-  fixture = new ConsumerFixture(inject('services').redisUrl)
+  fixture = new ConsumerFixture(server.url)
   consumer = fixture.openConsumer()
   batches = 0
   failed = openFailed()
@@ -138,10 +140,22 @@ describe('purge', () => {
     expect(new Set((await failed.purge('all')).values())).toEqual(new Set(['removed']))
   })
 
-  it('deletes what is left of a batch whose other chunks were deleted by hand', async () => {
-    await failedBatch('a-batch', ['one', 'two'])
-    await fixture.queue.remove('two')
-    expect(await failed.purge(['one'])).toEqual(new Map([['one', 'removed']]))
+  it('counts the rows of deleted chunks, and not those that are stored', async () => {
+    const queue = fixture.openChunkQueue()
+    for (const [id, rows] of Object.entries({ stored: 3, lost: 4, unknown: 5 }))
+      await queue.add(id, { ...chunkOf(''), rows }, performance.now() + WAIT_MS)
+    expect(await fetchIds(consumer, 3)).toHaveLength(3)
+    await fixture.ledger.claim('a-batch', ['stored'])
+    for (const id of ['stored', 'lost', 'unknown']) await consumer.fail(id, new Error('x'))
+    await fixture.redis.hset(fixture.names.jobKey('unknown'), 'data', '{"v":9,"rows":5}')
+    const rows = { inserted: 3, deadLettered: 0 }
+    await consumer.finish({ id: 'a-batch', members: ['stored'], rows }, 0)
+    // When Redis is full, an operator may want to delete chunks.
+    await fixture.whileFull(() => failed.purge('all'))
+    expect(await fixture.counts()).toEqual({})
+    const totals = readRowTotals(await fixture.redis.hgetall(fixture.names.totalsKey))
+    expect(totals).toEqual({ added: 12, inserted: 3, deadLettered: 0, removed: 9 })
+    expect(queuedRows(totals)).toBe(0)
   })
 })
 

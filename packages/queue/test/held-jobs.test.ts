@@ -72,15 +72,6 @@ describe('the renewal of locks', () => {
     expect(warn).not.toHaveBeenCalled()
   })
 
-  it('does not report a lock as lost whose job was completed meanwhile', async () => {
-    const { jobs, warn } = renewing(2, async () => {
-      jobs.forget(['job-0'])
-      return ['job-0']
-    })
-    await vi.advanceTimersByTimeAsync(LOCK_MS / 4)
-    expect(warn).not.toHaveBeenCalled()
-  })
-
   it('logs that Redis rejects a renewal, and not that the connection was lost', async () => {
     const renew = vi
       .fn<Renew>()

@@ -36,15 +36,6 @@ describe('a fetch', () => {
     expect(ttls).toSatisfy((all: number[]) => all.every((ttl) => ttl > 20_000 && ttl <= 30_000))
   })
 
-  it('has no more chunks while the queue is paused', async () => {
-    await fixture.add('a-chunk')
-    await fixture.queue.pause()
-    const consumer = fixture.openConsumer()
-    expect(await fetchMine(consumer, 1)).toEqual({ turn: 'mine', chunks: [], hasMore: false })
-    await fixture.queue.resume()
-    expect(await fetchIds(consumer, 1)).toEqual(['a-chunk'])
-  })
-
   it('returns a delayed chunk when it is due by the clock of Redis, whatever the clock of the worker', async () => {
     const wallMs = Date.now
     await fixture.queue.add('chunk', chunkOf('row\n'), { jobId: 'a-chunk', delay: 1_000 })

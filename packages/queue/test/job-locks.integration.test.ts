@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { startRedisCluster } from '../../../test/scaling/redis-servers.ts'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
 import { queueNames } from '../src/queue-names.ts'
-import { ConsumerFixture, fetchIds, fetchMine, useTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
+import { ConsumerFixture, fetchIds, fetchMine, useTestRedis } from './support/consumer-fixture.ts'
 
 const LOCK_MS = 1_000
 const HOUR_MS = 3_600_000
@@ -35,20 +35,6 @@ describe('the locks of held chunks', () => {
     expect(consumer.heldChunks).toBe(ids.length)
     expect(await fixture.counts()).toEqual({ active: ids.length })
     expect(fixture.warnings).not.toHaveBeenCalled()
-  })
-
-  it('that are lost are reported, and the others are renewed', async () => {
-    await fixture.addMany(2)
-    const consumer = fixture.openConsumer({ lockDurationMs: LOCK_MS })
-    await fetchMine(consumer, 2)
-    await fixture.redis.set(fixture.lockKey('chunk-0'), 'another-token')
-    await vi.waitFor(
-      () => expect(fixture.warnings).toHaveBeenCalledWith({ chunks: 1, chunkId: 'chunk-0' }, 'locks lost'),
-      WAIT_MS,
-    )
-    await sleep(LOCK_MS)
-    expect(await fixture.redis.get(fixture.lockKey('chunk-0'))).toBe('another-token')
-    expect(await fixture.redis.exists(fixture.lockKey('chunk-1'))).toBe(1)
   })
 
   it('are renewed on a Redis Cluster, by the node of each shard', async () => {

@@ -110,21 +110,6 @@ describe('an add to a shard', () => {
     expect(await redis.exists(queueNames(prefix, 3).waitKey)).toBe(0)
   })
 
-  it('leaves an empty shard if the process dies between the record and the add', async () => {
-    const proxy = await FaultProxy.open(server.url)
-    onTestFinished(() => proxy.down())
-    const { queue, connection } = openQueue(2, proxy.url)
-    await vi.waitUntil(() => queue.isConnected, { timeout: ADD_DEADLINE_MS })
-    proxy.cutAnswerTo(installationNames(prefix).shardCountKey)
-    // It does not connect again.
-    connection.once('close', () => connection.disconnect())
-    await expect(add(queue, 'one', SHORT_DEADLINE_MS)).rejects.toThrow(QueueUnavailableError)
-    expect(await record()).toBe('3')
-    const count = new ShardCount(redis, prefix, 1)
-    await count.refresh()
-    expect(await Promise.all(count.names.map((names) => count.isEmpty(names)))).toEqual([true, true, true])
-  })
-
   it('is recorded again on a new connection, which may lead to another Redis', async () => {
     const proxy = await FaultProxy.open(server.url)
     onTestFinished(() => proxy.down())
