@@ -49,3 +49,16 @@ it('the records of a batch have the values of earlier versions, and do not expir
   await fixture.redis.hset(names.batchKey(BATCH), 'state', 'inserted')
   expect(await fixture.split(BATCH, ['0-5'])).toEqual([false])
 })
+
+it('a split is rejected if a later repair has begun, of the same worker or of another one', async () => {
+  await ledger.claim(BATCH, await fixture.addMany(1))
+  const repairOf = async (workerId: string): Promise<number> =>
+    (await ledger.beginRepair(BATCH, workerId))?.number ?? -1
+  const [first, second] = [await repairOf('a-worker'), await repairOf('a-worker')]
+  await expect(ledger.recordSplit(BATCH, 'all', first)).rejects.toThrow('another repair')
+  await ledger.endLease(BATCH, 'a-worker')
+  const third = await repairOf('another')
+  await expect(ledger.recordSplit(BATCH, 'all', second)).rejects.toThrow('another repair')
+  expect((await ledger.read(BATCH))?.splits).toEqual(new Set())
+  expect(await ledger.recordSplit(BATCH, 'all', third)).toBe(true)
+})

@@ -3,16 +3,16 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { HeldJobs, JobLocks } from '../src/held-jobs.ts'
 import { queueNames } from '../src/queue-names.ts'
 
-const job = (id: string, token = 'a-token', bytes = 10) => ({ id, token, bytes })
+const job = (id: string, token = 'a-token') => ({ id, token })
 
-it('counts jobs and bytes, each job once', () => {
+it('counts each job once', () => {
   const jobs = new HeldJobs()
   expect(jobs.add(job('a'))).toBe(true)
   expect(jobs.add(job('b'))).toBe(true)
   expect(jobs.add(job('a', 'another-token'))).toBe(false)
-  expect([jobs.size, jobs.bytes]).toEqual([2, 20])
+  expect(jobs.size).toBe(2)
   jobs.forget(['a', 'a', 'unknown'])
-  expect([jobs.size, jobs.bytes]).toEqual([1, 10])
+  expect(jobs.size).toBe(1)
 })
 
 it('drops jobs when the step that releases their locks has succeeded, and keeps the others', async () => {
@@ -54,7 +54,7 @@ describe('the renewal of locks', () => {
   /** Holds jobs, and renews their locks with the given script. */
   function renewing(count: number, renew: Renew): { jobs: HeldJobs; warn: ReturnType<typeof vi.spyOn> } {
     const jobs = new HeldJobs()
-    for (let n = 0; n < count; n += 1) jobs.add({ id: `job-${n}`, token: 'a-token', bytes: 1 })
+    for (let n = 0; n < count; n += 1) jobs.add({ id: `job-${n}`, token: 'a-token' })
     const logger = createLogger('test', 'silent')
     // Only the stalled check has this argument.
     const evalsha = async (...args: readonly unknown[]) => (args.includes(1_000_000_000) ? null : renew())
