@@ -153,12 +153,12 @@ describe('a worker whose inserts fail', () => {
   })
 })
 
-describe('a worker that gives up inserting', () => {
-  const giveUp = (fetchMax: number): void => {
-    fixture.givingUp.abort()
-    fixture.fetchMax = fetchMax
-  }
+const giveUp = (fetchMax: number): void => {
+  fixture.givingUp.abort()
+  fixture.fetchMax = fetchMax
+}
 
+describe('a worker that gives up inserting', () => {
   it('returns what it has collected to the front of the queue, or leaves it to the stalled check', async () => {
     const freeSlot = fixture.takeSlot()
     fixture.errors.set('requeue', new Error('connection lost'))

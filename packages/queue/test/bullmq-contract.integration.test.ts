@@ -176,7 +176,7 @@ async function stateOf(fixture: ConsumerFixture): Promise<unknown> {
     waiting: await fixture.waiting(),
     job,
     hasTimes: [Number(processedOn) > 0, Number(finishedOn) > 0],
-    stacktraces: (JSON.parse(String(stacktrace ?? '[]')) as string[]).length,
+    stacktraces: (JSON.parse((stacktrace ?? '[]') as string) as string[]).length,
     // To the second. The last part of the event of a delay is its time.
     delayS: Math.round(Number(delay ?? 0) / 1_000),
     event: event.includes('delayed') ? event.slice(0, -1) : event,

@@ -97,18 +97,18 @@ describe('the monitor of fetches', () => {
   })
 })
 
-describe('an operation whose reply is lost is sent again, and', () => {
-  /** A consumer with the turn. The reply to its next request that contains `text` is lost. */
-  async function openUnlucky(ids: readonly string[], fetched: number, text: string): Promise<ChunkConsumer> {
-    const { proxy, proxied } = await openProxied()
-    for (const id of ids) await fixture.add(id)
-    const consumer = fixture.openConsumer({ redis: proxied, lockDurationMs: 1_000 })
-    await fetchMine(consumer, fetched)
-    proxy.cutAnswerTo(text)
-    onTestFinished(() => expect(proxy.cuts).toBe(1))
-    return consumer
-  }
+/** A consumer with the turn. The reply to its next request that contains `text` is lost. */
+async function openUnlucky(ids: readonly string[], fetched: number, text: string): Promise<ChunkConsumer> {
+  const { proxy, proxied } = await openProxied()
+  for (const id of ids) await fixture.add(id)
+  const consumer = fixture.openConsumer({ redis: proxied, lockDurationMs: 1_000 })
+  await fetchMine(consumer, fetched)
+  proxy.cutAnswerTo(text)
+  onTestFinished(() => expect(proxy.cuts).toBe(1))
+  return consumer
+}
 
+describe('an operation whose reply is lost is sent again, and', () => {
   it('finishes a batch once', async () => {
     const consumer = await openUnlucky(['a-chunk'], 1, 'a-batch')
     await fixture.ledger.claim('a-batch', ['a-chunk'])

@@ -161,7 +161,7 @@ it('a connection that is cut between the add and its reply causes a retry, and t
 describe('a Redis that is unavailable', () => {
   it.each([
     ['is down', () => proxy.down()],
-    ['stalls', () => proxy.hold('both')],
+    ['stalls', async () => proxy.hold('both')],
   ])('is reported by each add if it %s', async (_what, fail) => {
     await fail()
     expect(await resultOfAdd('one')).toBe('unavailable')

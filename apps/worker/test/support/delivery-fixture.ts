@@ -11,10 +11,11 @@ type OpenStage = Exclude<Stage, { at: 'done' }>
 export type Outcome = (stage: OpenStage) => Stage | Promise<Stage>
 
 export const outcomes = {
-  fails:
-    (error: Error): Outcome =>
-    () =>
-      Promise.reject(error),
+  fails: (error: Error): Outcome => {
+    return () => {
+      throw error
+    }
+  },
   /** The step ends after a promise. */
   after:
     (promise: Promise<unknown>): Outcome =>
