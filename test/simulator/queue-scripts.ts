@@ -129,7 +129,7 @@ export class RealScripts implements QueueScripts {
 
   async requeue(tokens: Tokens, end: QueueEnd) {
     await this.#mover.requeue(
-      [...tokens].map(([id, token]) => ({ id, token, bytes: 0 })),
+      [...tokens].map(([id, token]) => ({ id, token })),
       end,
     )
   }
@@ -198,6 +198,6 @@ export class RealScripts implements QueueScripts {
 
 function heldJobs(tokens: Tokens): HeldJobs {
   const jobs = new HeldJobs()
-  for (const [id, token] of tokens) jobs.add({ id, token, bytes: 0 })
+  for (const [id, token] of tokens) jobs.add({ id, token })
   return jobs
 }
