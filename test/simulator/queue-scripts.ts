@@ -1,8 +1,9 @@
-import type { BatchRecord, Chunk, QueueEnd, RowTotals, StoredBatch } from '@sluice/queue'
+import type { Chunk, QueueEnd, RowTotals, StoredBatch } from '@sluice/queue'
 import { createLogger, defineScript, plainRedis } from '@sluice/runtime'
-import { onTestFinished, vi } from 'vitest'
+import { vi } from 'vitest'
 import { BatchFinisher } from '../../packages/queue/src/batch-finish.ts'
-import { bullmqQueue } from '../../packages/queue/src/bullmq-internals.ts'
+import type { BatchLedger } from '../../packages/queue/src/batch-ledger.ts'
+import type { bullmqQueue } from '../../packages/queue/src/bullmq-internals.ts'
 import { decodeChunk, readJobData } from '../../packages/queue/src/chunk.ts'
 import { HeldJobs, JobLocks } from '../../packages/queue/src/held-jobs.ts'
 import { JobFetcher } from '../../packages/queue/src/job-fetch.ts'
@@ -23,21 +24,24 @@ export type Tokens = ReadonlyMap<string, string>
 
 /** `SimulatedRedis`, whose time is the real one until `pass`. */
 export class SimulatedScripts extends SimulatedRedis {
-  readonly #time: { passedMs: number; readonly nowMs: number }
+  readonly #passed: { ms: number }
 
   constructor() {
-    const time = {
-      passedMs: 0,
+    const passed = { ms: 0 }
+    super({
       get nowMs() {
-        return time.passedMs + performance.now()
+        return passed.ms + performance.now()
       },
-    }
-    super(time)
-    this.#time = time
+    })
+    this.#passed = passed
+  }
+
+  get ledger(): this {
+    return this
   }
 
   nowMs(): number {
-    return this.#time.nowMs
+    return this.#passed.ms + performance.now()
   }
 
   counts(): { readonly jobs: number; readonly failed: number; readonly totals: RowTotals } {
@@ -47,24 +51,12 @@ export class SimulatedScripts extends SimulatedRedis {
 
   /** Lets time pass for all that expires. */
   pass(ms: number): void {
-    this.#time.passedMs += ms
+    this.#passed.ms += ms
   }
 }
 
-type Methods = Omit<
-  SimulatedScripts,
-  'jobs' | 'totals' | 'failed' | 'describe' | 'isolate' | 'isIsolated' | 'failOver' | 'stepClock'
->
-
-/** What `SimulatedRedis` simulates: its methods, with or without promises. */
-export type QueueScripts = {
-  readonly [Name in keyof Methods]: (
-    ...args: Parameters<Methods[Name]>
-  ) => ReturnType<Methods[Name]> | Promise<ReturnType<Methods[Name]>>
-}
-
-/** The code of `packages/queue` behind these methods, on a queue in a real Redis. It is closed at the end of the test. */
-export class RealScripts implements QueueScripts {
+/** What `SimulatedRedis` simulates: the code of `packages/queue` on a queue in a real Redis. It is closed at the end of the test. */
+export class RealScripts {
   readonly #fixture: ConsumerFixture
   readonly #queue: ReturnType<typeof bullmqQueue>
   readonly #addScript: AddScript
@@ -74,10 +66,13 @@ export class RealScripts implements QueueScripts {
   constructor(url: string) {
     this.#fixture = new ConsumerFixture(url)
     const { redis, names } = this.#fixture
-    this.#queue = bullmqQueue(redis, names)
-    onTestFinished(() => this.#queue.close())
+    this.#queue = this.#fixture.openQueue()
     this.#mover = new JobMover(redis, names)
     this.#addScript = defineScript(redis, ADD_RECORDED)
+  }
+
+  get ledger(): BatchLedger {
+    return this.#fixture.ledger
   }
 
   async nowMs() {
@@ -136,30 +131,6 @@ export class RealScripts implements QueueScripts {
 
   async fail(id: string, token: string) {
     await this.#mover.fail({ id, token }, new Error('a reason'))
-  }
-
-  claim(batchId: string, ids: readonly string[]) {
-    return this.#fixture.ledger.claim(batchId, ids)
-  }
-
-  read(batchId: string): Promise<BatchRecord | undefined> {
-    return this.#fixture.ledger.read(batchId)
-  }
-
-  beginRepair(batchId: string, workerId: string) {
-    return this.#fixture.ledger.beginRepair(batchId, workerId)
-  }
-
-  recordSplit(batchId: string, range: string, repair: number) {
-    return this.#fixture.ledger.recordSplit(batchId, range, repair)
-  }
-
-  async renewLease(batchId: string, workerId: string) {
-    await this.#fixture.ledger.renewLease(batchId, workerId)
-  }
-
-  async endLease(batchId: string, workerId: string) {
-    await this.#fixture.ledger.endLease(batchId, workerId)
   }
 
   finish(batch: StoredBatch, repair: number | undefined, tokens: Tokens) {

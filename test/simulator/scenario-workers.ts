@@ -1,6 +1,6 @@
 import type { QueueEnd } from '@sluice/queue'
 import { chunkOf } from '../../packages/queue/test/support/consumer-fixture.ts'
-import type { QueueScripts, Tokens } from './queue-scripts.ts'
+import type { RealScripts, SimulatedScripts, Tokens } from './queue-scripts.ts'
 import { LOCK_MS } from './simulated-redis.ts'
 
 /** A deadline that an add meets on a busy machine too. */
@@ -8,22 +8,17 @@ const ADD_WITHIN_MS = 10_000
 /** Longer than the steps of a scenario take, and shorter than anything that expires. */
 export const MARGIN_MS = 1_000
 
-interface ClaimedBatch {
-  readonly id: string
-  readonly members: readonly string[]
-}
-
 /**
  * Workers on one queue, which use its scripts as the code of the worker does. A worker has the token of its last fetch of each chunk, and
  * may use it after it has lost the lock. A name stands for the last batch that was claimed by this name: no id is used for two batches.
  */
 export class Workers {
-  readonly scripts: QueueScripts
+  readonly scripts: RealScripts | SimulatedScripts
   readonly #tokens = new Map<string, Map<string, string>>()
-  readonly #batches = new Map<string, ClaimedBatch>()
+  readonly #batches = new Map<string, { readonly id: string; readonly members: readonly string[] }>()
   #claims = 0
 
-  constructor(scripts: QueueScripts) {
+  constructor(scripts: RealScripts | SimulatedScripts) {
     this.scripts = scripts
   }
 
@@ -44,40 +39,55 @@ export class Workers {
     return others
   }
 
-  async requeue(workerId: string, ids: readonly string[], end: QueueEnd): Promise<void> {
-    await this.scripts.requeue(this.#tokensOf(workerId, ids), end)
+  /** The order of jobs that return to the queue is not defined. */
+  async fetchInAnyOrder(workerId: string, count: number): Promise<void> {
+    await this.fetch(workerId, count)
   }
 
-  async renew(workerId: string, ids: readonly string[], lockMs: number): Promise<void> {
-    await this.scripts.renew(this.#tokensOf(workerId, ids), lockMs)
+  requeue(workerId: string, ids: readonly string[], end: QueueEnd): unknown {
+    return this.scripts.requeue(this.#tokensOf(workerId, ids), end)
   }
 
-  async fail(workerId: string, id: string): Promise<void> {
-    await this.scripts.fail(id, this.#tokensOf(workerId, [id]).get(id) ?? '')
+  renew(workerId: string, ids: readonly string[], lockMs: number): unknown {
+    return this.scripts.renew(this.#tokensOf(workerId, ids), lockMs)
+  }
+
+  fail(workerId: string, id: string): unknown {
+    return this.scripts.fail(id, this.#tokensOf(workerId, [id]).get(id) ?? '')
   }
 
   /** @returns the names of the batches that the chunks belong to, with the numbers of their claims */
   async claim(batch: string, ids: readonly string[]): Promise<readonly (string | undefined)[]> {
     this.#claims += 1
     const id = `${batch}-${this.#claims}`
-    const owners = await this.scripts.claim(id, ids)
+    const owners = await this.scripts.ledger.claim(id, ids)
     const members = ids.filter((_id, index) => owners[index] === id)
     if (members.length > 0) this.#batches.set(batch, { id, members })
     return owners
   }
 
   /** Repeats the claim of a batch, whose response was lost. */
-  async claimAgain(batch: string): Promise<unknown> {
-    const { id, members } = this.batch(batch)
-    return members.length === 0 ? [] : this.scripts.claim(id, members)
+  claimAgain(batch: string): unknown {
+    const { id, members } = this.#batch(batch)
+    return members.length === 0 ? [] : this.scripts.ledger.claim(id, members)
   }
 
-  async read(batch: string): Promise<unknown> {
-    return this.scripts.read(this.batch(batch).id)
+  read(batch: string): unknown {
+    return this.scripts.ledger.read(this.#batch(batch).id)
   }
 
-  async split(batch: string, range: string, repair: number): Promise<boolean | 'rejected'> {
-    return settled(() => this.scripts.recordSplit(this.batch(batch).id, range, repair))
+  /** Begins a repair, or renews or ends its lease. */
+  async lease(
+    how: 'beginRepair' | 'renewLease' | 'endLease',
+    batch: string,
+    workerId: string,
+  ): Promise<unknown> {
+    const result = await this.scripts.ledger[how](this.#batch(batch).id, workerId)
+    return how === 'beginRepair' ? result : undefined
+  }
+
+  split(batch: string, range: string, repair: number): Promise<boolean | 'rejected'> {
+    return settled(() => this.scripts.ledger.recordSplit(this.#batch(batch).id, range, repair))
   }
 
   /** Finishes what the worker has of a batch. */
@@ -87,12 +97,12 @@ export class Workers {
     repair: number | undefined,
     ids?: readonly string[],
   ): Promise<boolean> {
-    const { id, members } = this.batch(batch)
+    const { id, members } = this.#batch(batch)
     const rows = { inserted: members.length, deadLettered: 1 }
     return this.scripts.finish({ id, members, rows }, repair, this.#tokensOf(workerId, ids ?? members))
   }
 
-  batch(name: string): ClaimedBatch {
+  #batch(name: string): { readonly id: string; readonly members: readonly string[] } {
     return this.#batches.get(name) ?? { id: name, members: [] }
   }
 

@@ -1,6 +1,6 @@
 import { happens, integer, pick, type Random, seededRandom } from '@sluice/harness'
 import { workerLimits } from '../../apps/worker/src/limits.ts'
-import { SimulatedApi } from './simulated-api.ts'
+import { type Send, startSimulatedApi } from './simulated-api.ts'
 import { rejectedIds, SimulatedClickHouse } from './simulated-clickhouse.ts'
 import { type Link, type LinkFaults, SimulatedProcess } from './simulated-process.ts'
 import { LOCK_MS, RELEASED_TTL_MS, SimulatedRedis } from './simulated-redis.ts'
@@ -61,7 +61,7 @@ class Schedule {
   readonly #trace: string[] | undefined
   readonly #processes: SimulatedProcess[] = []
   readonly #workers: SimulatedWorker[] = []
-  readonly #apis: SimulatedApi[] = []
+  #api: { readonly process: SimulatedProcess; readonly send: Send } | undefined
   readonly #cutOff = new Set<SimulatedProcess>()
   readonly #acknowledged: string[] = []
   /** Requests without a response. */
@@ -87,10 +87,6 @@ class Schedule {
     this.#isFirstCutOff = happens(random, 0.1)
     this.#unknownRate = happens(random, 0.15) ? 0.1 : 0
     this.#clickhouse = new SimulatedClickHouse(this.#time, {
-      isShortOfMemory: false,
-      isTableBroken: false,
-      isClockWrong: false,
-      acceptsAll: false,
       failsForMemory: () => this.#isFaulty && happens(random, memoryErrors),
       crashesInCommit: () => this.#isFaulty && !this.#areTokensAtomic && happens(random, crashes),
       keepsPartOfRejected: () => keepsPart && happens(random, 0.5),
@@ -200,14 +196,8 @@ class Schedule {
 
   #startApi(): void {
     const process = this.#startProcess('api')
-    this.#apis.push(
-      new SimulatedApi({
-        process,
-        redis: this.#redis,
-        makeId: () => this.#makeId('chunk'),
-        toRedis: this.#linkToRedis(),
-      }),
-    )
+    const makeId = (): string => this.#makeId('chunk')
+    this.#api = { process, send: startSimulatedApi(process, this.#redis, this.#linkToRedis(), makeId) }
   }
 
   #startProcess(kind: string): SimulatedProcess {
@@ -237,10 +227,9 @@ class Schedule {
 
   async #send(): Promise<void> {
     const rows = Array.from({ length: integer(this.#random, 1, 4) }, () => this.#makeRow())
-    const api = this.#apis.at(-1)
-    const process = this.#processes.findLast(({ name }) => name.startsWith('api'))
-    if (api === undefined || process === undefined || process.isDead) return
-    const request = { process }
+    const api = this.#api
+    if (api === undefined || api.process.isDead) return
+    const request = { process: api.process }
     this.#open.add(request)
     const isAcknowledged = await api.send(rows.map(({ text }) => text))
     this.#open.delete(request)
