@@ -75,13 +75,13 @@ export class ChaosInstallation {
         provisionProject(registry, PROJECT_ID),
       )
       const installation = new ChaosInstallation(services, disks, apiKey, options)
-      const { processes } = installation.topology
-      const apis = processes.filter(({ role }) => role === 'api')
-      const workers = processes.filter(({ role }) => role === 'worker')
-      await Promise.all([
-        ...apis.map(({ name }) => installation.#addApi(name)),
-        ...workers.map(({ name }) => installation.#addWorker(name)),
-      ])
+      const add = ({ name, role }: Topology['processes'][number]): Promise<void> | undefined =>
+        role === 'api'
+          ? installation.#addApi(name)
+          : role === 'worker'
+            ? installation.#addWorker(name)
+            : undefined
+      await Promise.all(installation.topology.processes.map(add))
       // The files of the configuration, which only a start needs.
       for (const disk of disks.values()) await disk.sync()
       return installation
@@ -170,13 +170,12 @@ export class ChaosInstallation {
    */
   async settle(journal: Journal, drainDeadlineMs?: number): Promise<ChaosSettlement> {
     let accounts: Accounts | undefined
-    const settlement = await settle({ ...this.services, shards: [queueNames(PREFIX)] }, journal, {
-      ...(drainDeadlineMs === undefined ? {} : { drainDeadlineMs }),
-      drained: async () => {
-        accounts = await readAccounts(this.#opsUrls)
-        await Promise.all(this.apps.map((victim) => victim.retire()))
-      },
-    })
+    const drained = async (): Promise<void> => {
+      accounts = await readAccounts(this.#opsUrls)
+      await Promise.all(this.apps.map((victim) => victim.retire()))
+    }
+    const stores = { ...this.services, shards: [queueNames(PREFIX)] }
+    const settlement = await settle(stores, journal, { drainDeadlineMs, drained })
     if (accounts === undefined) throw new Error('the metrics were not read')
     return { ...settlement, accounts }
   }
@@ -193,30 +192,17 @@ export class ChaosInstallation {
   }
 
   async #addApi(name: string): Promise<void> {
-    const { supervisor, redisUrl } = this.services
-    const toRedis = await this.#openLink(name, 'redis', redisUrl)
-    const { process, url, opsUrl } = await startApi(supervisor, {
-      name,
-      prefix: PREFIX,
-      redisUrl: toRedis,
-      environment: this.#clockEnvironment(name),
-    })
+    const { process, url, opsUrl } = await startApi(this.services.supervisor, await this.#appOptions(name))
     this.#opsUrls.push(opsUrl)
     await this.#openLink('clients', name, url)
     this.#addVictim(process)
   }
 
   async #addWorker(name: string): Promise<void> {
-    const { supervisor, redisUrl, clickhouse } = this.services
-    const toRedis = await this.#openLink(name, 'redis', redisUrl)
-    const toClickHouse = await this.#openLink(name, 'clickhouse', clickhouse.url)
-    const { process, opsUrl } = await startWorker(supervisor, {
-      name,
-      prefix: PREFIX,
-      redisUrl: toRedis,
-      clickhouse: { ...clickhouse, url: toClickHouse },
-      environment: { ...this.#workerEnvironment, ...this.#clockEnvironment(name) },
-    })
+    const { supervisor, clickhouse } = this.services
+    const url = await this.#openLink(name, 'clickhouse', clickhouse.url)
+    const options = { ...(await this.#appOptions(name)), clickhouse: { ...clickhouse, url } }
+    const { process, opsUrl } = await startWorker(supervisor, options)
     this.#opsUrls.push(opsUrl)
     this.#addVictim(process)
   }
@@ -225,19 +211,19 @@ export class ChaosInstallation {
     return join(this.services.dataDir, `${name}.clock`)
   }
 
-  #clockEnvironment(name: string): Readonly<Record<string, string>> {
-    return {
+  async #appOptions(name: string) {
+    const environment = {
       NODE_OPTIONS: `--import=${import.meta.resolve('@sluice/harness/shifted-clock')}`,
       CLOCK_SHIFT_FILE: this.#clockFile(name),
+      ...(name.startsWith('worker') && this.#workerEnvironment),
     }
+    const redisUrl = await this.#openLink(name, 'redis', this.services.redisUrl)
+    return { name, prefix: PREFIX, redisUrl, environment }
   }
 
   #addVictim(process: Victim['process']): void {
-    const victim = new Victim(process, {
-      healing: this.#healing.signal,
-      stopping: this.#stopping.signal,
-    })
-    this.#victims.set(victim.name, victim)
+    const signals = { healing: this.#healing.signal, stopping: this.#stopping.signal }
+    this.#victims.set(process.name, new Victim(process, signals))
   }
 
   /** @returns the target's URL, through the link */

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ChaosInstallation } from './chaos-installation.ts'
-import { Injector } from './injector.ts'
+import { injectFaults } from './injector.ts'
 import { buildReport, type Report } from './report.ts'
 import { buildTopology, describeFault, planFaults, type Fault } from './schedule.ts'
 
@@ -79,17 +79,16 @@ async function runOn(installation: ChaosInstallation, options: RunOptions): Prom
   const { apiUrls, apiKey, victims } = installation
   // Not the generator of the schedule: how many numbers the load draws depends on the machine.
   const load = new Load({ journal, apiUrls, apiKey, random: seededRandom(seed + 1), entriesPerSecond })
-  const injector = new Injector(installation, (fault) => log(describeFault(fault)))
-
   const startedAtMs = performance.now()
   load.start()
   let recoveryMs = 0
+  let faults: Awaited<ReturnType<typeof injectFaults>> | undefined
   try {
-    await injector.run(planRun(options))
+    faults = await injectFaults(installation, planRun(options), (fault) => log(describeFault(fault)))
     await pause(startedAtMs + minutes * 60_000 - performance.now())
     const healedAtMs = performance.now()
     await installation.heal()
-    await injector.settle()
+    await faults.ended
     recoveryMs = performance.now() - healedAtMs
   } finally {
     await load.stop()
@@ -97,7 +96,7 @@ async function runOn(installation: ChaosInstallation, options: RunOptions): Prom
   log(`all processes are ready after ${Math.round(recoveryMs)} ms; draining the queue`)
   const settlement = await installation.settle(journal, runSettings.drainDeadlineMs)
   const logs = scanLogs(installation.apps.map(({ process }) => process.logFile))
-  const { records } = injector
+  const { records } = faults
   return buildReport({
     seed,
     minutes,

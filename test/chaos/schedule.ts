@@ -29,22 +29,25 @@ interface LinkPlace {
 
 /** @param apis number of API processes @param workers number of worker processes */
 export function buildTopology(apis: number, workers: number): Topology {
-  const apiNames = processNames('api', apis)
-  const workerNames = processNames('worker', workers)
+  const places = (role: ProcessRole, count: number): ProcessPlace[] =>
+    Array.from({ length: count }, (_, index) => ({ name: `${role}-${index + 1}`, role }))
+  const links = (from: ProcessRole, count: number, to: ProcessRole): LinkPlace[] =>
+    places(from, count).map(({ name }) => ({ name: linkName(name, to), from, to }))
+  const toRedis = links('worker', workers, 'redis')
+  const toClickHouse = links('worker', workers, 'clickhouse')
   return {
     processes: [
-      ...apiNames.map((name): ProcessPlace => ({ name, role: 'api' })),
-      ...workerNames.map((name): ProcessPlace => ({ name, role: 'worker' })),
+      ...places('api', apis),
+      ...places('worker', workers),
       { name: 'redis', role: 'redis' },
       { name: 'clickhouse', role: 'clickhouse' },
     ],
     links: [
-      ...apiNames.map((name): LinkPlace => ({ name: linkName('clients', name), from: 'clients', to: 'api' })),
-      ...apiNames.map((name): LinkPlace => ({ name: linkName(name, 'redis'), from: 'api', to: 'redis' })),
-      ...workerNames.flatMap((name): LinkPlace[] => [
-        { name: linkName(name, 'redis'), from: 'worker', to: 'redis' },
-        { name: linkName(name, 'clickhouse'), from: 'worker', to: 'clickhouse' },
-      ]),
+      ...places('api', apis).map(
+        ({ name }) => ({ name: linkName('clients', name), from: 'clients', to: 'api' }) as const,
+      ),
+      ...links('api', apis, 'redis'),
+      ...toRedis.flatMap((link, index) => [link, ...toClickHouse.slice(index, index + 1)]),
     ],
   }
 }
@@ -52,10 +55,6 @@ export function buildTopology(apis: number, workers: number): Topology {
 /** @param from the process that connects */
 export function linkName(from: string, to: string): string {
   return `${from}>${to}`
-}
-
-function processNames(role: ProcessRole, count: number): string[] {
-  return Array.from({ length: count }, (_, index) => `${role}-${index + 1}`)
 }
 
 /** What happens, and when: milliseconds after the load has begun. */

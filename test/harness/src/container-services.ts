@@ -58,15 +58,16 @@ export async function startContainerServices(options: TestServicesOptions = {}):
     await Promise.all(containers.map((container) => container.stop()))
   }
   const run = async (
+    role: 'redis' | 'clickhouse',
     container: GenericContainer,
     ports: { inside: number; outside: number },
-    server: Pick<ProcessSpec, 'role' | 'isReady'>,
+    isReady: ProcessSpec['isReady'],
   ): Promise<SupervisedProcess> => {
     // A port chosen by Docker would change with every start.
     const published = { container: ports.inside, host: ports.outside }
     const started = await container.withExposedPorts(published).start()
     containers.push(started)
-    return supervise(supervisor, started, server)
+    return supervise(supervisor, started, role, isReady)
   }
   try {
     const [redisPort, clickhousePort] = await Promise.all([supervisor.ports.free(), supervisor.ports.free()])
@@ -74,20 +75,19 @@ export async function startContainerServices(options: TestServicesOptions = {}):
     const redisUrl = `redis://:${password}@127.0.0.1:${redisPort}`
     const url = `http://127.0.0.1:${clickhousePort}`
     const clickhouse = { url, username: 'sluice', password, database: 'sluice' }
-    const redisProcess = await run(
+    const redis = await run(
+      'redis',
       redisContainer(password, options.redis?.memoryBytesMax),
       { inside: 6379, outside: redisPort },
-      { role: 'redis', isReady: () => redisAnswers(redisUrl) },
+      () => redisAnswers(redisUrl),
     )
     const clickhouseProcess = await run(
+      'clickhouse',
       clickhouseContainer(password),
       { inside: 8123, outside: clickhousePort },
-      {
-        role: 'clickhouse',
-        isReady: (signal) => clickhouseAnswers(clickhouse, signal),
-      },
+      (signal) => clickhouseAnswers(clickhouse, signal),
     )
-    const processes = { redis: redisProcess, clickhouse: clickhouseProcess }
+    const processes = { redis, clickhouse: clickhouseProcess }
     return { supervisor, dataDir: supervisor.dataDir, redisUrl, clickhouse, processes, stop }
   } catch (error) {
     await stop({ force: true })
@@ -102,7 +102,8 @@ export async function startContainerServices(options: TestServicesOptions = {}):
 async function supervise(
   supervisor: Supervisor,
   container: StartedTestContainer,
-  { role, isReady }: Pick<ProcessSpec, 'role' | 'isReady'>,
+  role: 'redis' | 'clickhouse',
+  isReady: ProcessSpec['isReady'],
 ): Promise<SupervisedProcess> {
   const id = container.getId()
   return supervisor.start({

@@ -55,12 +55,6 @@ export class Journal {
     return `${this.label}-${number}`
   }
 
-  /** Undefined for an entry that was never sent. */
-  entry(number: number): SentEntry | undefined {
-    const entry = this.#entries[number]
-    return entry === undefined ? undefined : { number, ...entry }
-  }
-
   entries(): SentEntry[] {
     return this.#entries.map((entry, number) => ({ number, ...entry }))
   }

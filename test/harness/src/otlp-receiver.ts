@@ -24,19 +24,10 @@ export interface ReceivedSpan {
 
 interface OtlpAttribute {
   readonly key: string
-  readonly value: {
-    stringValue?: string
-    boolValue?: boolean
-    intValue?: number | string
-    doubleValue?: number
-  }
+  readonly value: Readonly<Partial<Record<`${'string' | 'bool' | 'int' | 'double'}Value`, Value>>>
 }
 
-interface OtlpSpan {
-  readonly name: string
-  readonly kind: number
-  readonly traceId: string
-  readonly spanId: string
+interface OtlpSpan extends Pick<ReceivedSpan, 'name' | 'kind' | 'traceId' | 'spanId'> {
   readonly parentSpanId?: string
   readonly links?: readonly { readonly spanId: string }[]
   readonly attributes: readonly OtlpAttribute[]
@@ -55,13 +46,11 @@ interface OtlpRequest {
 const STATUS_ERROR = 2
 const NS_PER_MS = 1_000_000
 
-/** How a receiver responds: it accepts spans, rejects them, or never responds. */
-export type ReceiverMode = 'accepting' | 'rejecting' | 'silent'
-
 /** An OpenTelemetry Collector as far as processes know it: it receives spans with OTLP over HTTP, as JSON. */
 export class OtlpReceiver {
   readonly spans: ReceivedSpan[] = []
-  mode: ReceiverMode = 'accepting'
+  /** How it responds: it accepts spans, rejects them, or never responds. */
+  mode: 'accepting' | 'rejecting' | 'silent' = 'accepting'
   /** Requests that have arrived. */
   requests = 0
   readonly #server = new HttpServer((request, response) => void this.#receive(request, response))
@@ -94,10 +83,7 @@ export class OtlpReceiver {
     const body = await text(request).catch(() => undefined)
     this.requests += 1
     if (body === undefined) return
-    if (this.mode === 'silent') {
-      this.#held.push(response)
-      return
-    }
+    if (this.mode === 'silent') return void this.#held.push(response)
     if (this.mode === 'accepting') this.spans.push(...readSpans(JSON.parse(body) as OtlpRequest))
     await this.#answer(response, this.mode === 'accepting' ? 200 : 401)
   }

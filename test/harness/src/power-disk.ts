@@ -24,12 +24,7 @@ export class PowerDisk {
     this.#folder = folder
   }
 
-  /**
-   * Makes an empty disk and mounts it.
-   *
-   * @param image a file that does not exist. It takes as much space as is written to the disk
-   * @param folder made if it is missing
-   */
+  /** Makes an empty disk as a file, and mounts it on a folder, which is made if it is missing. */
   static async mount(image: string, folder: string, size: string): Promise<PowerDisk> {
     await run('truncate', ['-s', size, image])
     await run('mkfs.ext4', ['-q', image])

@@ -21,10 +21,6 @@ export function scanLogs(files: readonly string[]): LogFindings {
     .filter((file) => existsSync(file))
     .flatMap((file) => readFileSync(file, 'utf8').split('\n'))
     .filter((line) => line.trim() !== '')
-  return sortLines(lines)
-}
-
-export function sortLines(lines: readonly string[]): LogFindings {
   const fatal: string[] = []
   const errors: string[] = []
   const strange: string[] = []
@@ -50,8 +46,6 @@ function parse(line: string): { level: number | undefined; msg: string } {
 
 /** How often each name occurs, the most frequent first. */
 export function tally(names: readonly string[]): Record<string, number> {
-  const counts = Map.groupBy(names, (name) => name)
-    .entries()
-    .map(([name, members]): [string, number] => [name, members.length])
-  return Object.fromEntries([...counts].toSorted(([, a], [, b]) => b - a))
+  const groups = [...Map.groupBy(names, (name) => name)].toSorted(([, a], [, b]) => b.length - a.length)
+  return Object.fromEntries(groups.map(([name, members]) => [name, members.length]))
 }
