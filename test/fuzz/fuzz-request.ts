@@ -63,8 +63,8 @@ export class Draft {
   headers: string[] = ['Host: localhost']
   contentType: string | undefined
   requestId: string | undefined
-  /** Undefined: the valid key for the ending. */
-  authorization: ((keys: FuzzKeys, valid: string) => string | undefined) | undefined
+  /** `valid` is the key for the ending. */
+  authorization: (keys: FuzzKeys, valid: string) => string | undefined = (_keys, valid) => `Bearer ${valid}`
   body: Buffer
   entries: number | undefined
   records: number | undefined
@@ -111,15 +111,11 @@ export class Draft {
 
   head(keys: FuzzKeys): string {
     const valid = this.isExact && this.isCounted ? keys.exact : keys.torn
-    const authorization =
-      this.authorization === undefined ? `Bearer ${valid}` : this.authorization(keys, valid)
+    const authorization = this.authorization(keys, valid)
     const lines = [`${this.method} ${this.target} ${this.version}`, ...this.headers]
-    if (authorization !== undefined)
-      lines.push(
-        this.shipper === 'datadog'
-          ? `DD-API-KEY: ${authorization.replace(/^Bearer /, '')}`
-          : `Authorization: ${authorization}`,
-      )
+    if (authorization !== undefined && this.shipper === 'datadog')
+      lines.push(`DD-API-KEY: ${authorization.replace(/^Bearer /, '')}`)
+    else if (authorization !== undefined) lines.push(`Authorization: ${authorization}`)
     if (this.contentType !== undefined) lines.push(`Content-Type: ${this.contentType}`)
     if (this.requestId !== undefined) lines.push(`X-Request-Id: ${this.requestId}`)
     return `${lines.join('\r\n')}\r\n`

@@ -5,22 +5,13 @@ import { frame } from './framing.ts'
 import { Draft, type FuzzKeys, type FuzzRequest } from './fuzz-request.ts'
 import { headMutations } from './heads.ts'
 
-/** The requests of a run. Except for the keys, a request depends only on the seed of the run and on its number. */
-export class RequestGenerator {
-  readonly #seed: number
-  readonly #keys: FuzzKeys
-  readonly #bodies: Bodies
-
-  constructor(seed: number, keys: FuzzKeys) {
-    this.#seed = seed
-    this.#keys = keys
-    this.#bodies = new Bodies(seed)
-  }
-
-  make(number: number): FuzzRequest {
+/** Makes the requests of a run. Except for the keys, a request depends only on the seed of the run and on its number. */
+export function requestMaker(seed: number, keys: FuzzKeys): (number: number) => FuzzRequest {
+  const bodies = new Bodies(seed)
+  return (number) => {
     // Two odd factors: neighbouring seeds and neighbouring numbers begin with different values.
-    const random = seededRandom(Math.imul(this.#seed, 0x9e3779b1) ^ Math.imul(number, 0x85ebca6b))
-    const body = this.#bodies.draw(random)
+    const random = seededRandom(Math.imul(seed, 0x9e3779b1) ^ Math.imul(number, 0x85ebca6b))
+    const body = bodies.draw(random)
     const draft = new Draft(number, body)
     for (const [probability, mutate] of headMutations) {
       if (happens(random, probability)) mutate(draft, random)
@@ -32,7 +23,7 @@ export class RequestGenerator {
     if (isAbandoned) draft.mutated('abandoned', 'abandoned')
     // Where responses cannot be assigned to requests, all of them must have bodies.
     if (draft.method === 'HEAD' && draft.ending === 'torn') draft.method = 'GET'
-    const bytes = assemble(this.#keys)
+    const bytes = assemble(keys)
     const sent = isAbandoned ? bytes.subarray(0, integer(random, 1, bytes.length)) : bytes
     const pieces = happens(random, 0.06) ? split(sent, random) : [sent]
     if (pieces.length > 1) draft.mutated(`in ${pieces.length} pieces`)

@@ -23,20 +23,9 @@ const values = [
   `${'['.repeat(40)}${']'.repeat(40)}`,
 ]
 const names = [
-  'message',
-  'level',
-  'time',
-  'timestamp',
-  '@timestamp',
-  'service',
-  'event',
-  'fields',
-  'metadata',
-  'host',
-  'status',
-  'ddtags',
-  'log',
-  'line',
+  ...'message level time timestamp @timestamp service event fields metadata host status ddtags log line'.split(
+    ' ',
+  ),
   '__proto__',
   'constructor',
   '\\u0061',
