@@ -14,18 +14,15 @@ import { buildTopology, linkName, type Topology } from './schedule.ts'
 import { Victim } from './victim.ts'
 
 export interface ChaosInstallationOptions {
-  /** The folder for data and logs. Default: a temporary directory. */
   readonly dataDir?: string
   readonly apis: number
   readonly workers: number
-  /** Additional environment variables of every worker. */
   readonly workerEnvironment?: Readonly<Record<string, string>>
   /** Whether Redis and ClickHouse have disks of their own, whose power can be cut. Needs `dataDir`. */
   readonly hasPowerCuts?: boolean
 }
 
 export interface ChaosSettlement extends Settlement {
-  /** What the metrics say of all rows, before the processes stop. */
   readonly accounts: Accounts
 }
 
@@ -98,7 +95,6 @@ export class ChaosInstallation {
     return names.map((name) => this.linkNamed(name).url)
   }
 
-  /** Aborted when the faults end. */
   get healing(): AbortSignal {
     return this.#healing.signal
   }
@@ -107,7 +103,6 @@ export class ChaosInstallation {
     return [...this.#victims.values()]
   }
 
-  /** The APIs and workers. */
   get apps(): Victim[] {
     return this.victims.filter(({ process }) => process.role === 'api' || process.role === 'worker')
   }
@@ -124,7 +119,6 @@ export class ChaosInstallation {
     return this.topology.links.filter(({ to }) => to === server).map(({ name }) => this.linkNamed(name))
   }
 
-  /** The disk of Redis or ClickHouse. */
   disk(name: string): PowerDisk {
     return found(this.#disks.get(name), `the disk of ${name}`)
   }
@@ -164,10 +158,7 @@ export class ChaosInstallation {
     await Promise.all(this.victims.map((victim) => victim.revive()))
   }
 
-  /**
-   * Drains the queue, stops the APIs and workers, waits for their last inserts, and compares the journal with what is
-   * stored.
-   */
+  /** Drains the queue, stops the APIs and workers, waits for their last inserts, and compares the journal with what is stored. */
   async settle(journal: Journal, drainDeadlineMs?: number): Promise<ChaosSettlement> {
     let accounts: Accounts | undefined
     const drained = async (): Promise<void> => {
@@ -180,7 +171,6 @@ export class ChaosInstallation {
     return { ...settlement, accounts }
   }
 
-  /** Kills all processes. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     this.#healing.abort()

@@ -7,14 +7,12 @@ import type { FaultRecord } from './injector.ts'
 import { describeFault } from './schedule.ts'
 import type { Victim } from './victim.ts'
 
-/** The results of a run. */
 export interface Report {
   /** No entry is lost, duplicated, or stored although rejected; the queue is empty; and no process exited by itself. */
   readonly passed: boolean
   readonly acknowledged: number
   /** How often a process was killed by `kill -9`. */
   readonly kills: number
-  /** For a terminal. */
   readonly text: string
 }
 
@@ -25,7 +23,6 @@ export interface RunFacts extends ChaosSettlement {
   readonly journal: Journal
   readonly records: readonly FaultRecord[]
   readonly victims: readonly Victim[]
-  /** From the end of the faults until all processes were ready. */
   readonly recoveryMs: number
   readonly logs: LogFindings
 }

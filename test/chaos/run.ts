@@ -16,9 +16,7 @@ export interface RunOptions {
   readonly entriesPerSecond: number
   /** Whether the power of Redis and ClickHouse is cut, too. See `PowerDisk` for what it needs. */
   readonly hasPowerCuts: boolean
-  /** See `PlanOptions`. */
   readonly deckMs?: number
-  /** Receives the progress, line by line. */
   readonly log: (line: string) => void
 }
 
@@ -34,7 +32,6 @@ export const runSettings = {
   drainDeadlineMs: 300_000,
 } as const
 
-/** The faults of a run. */
 export function planRun({
   seed,
   minutes,
@@ -46,8 +43,7 @@ export function planRun({
 }
 
 /**
- * Sends entries while faults happen, then heals everything, drains the queue, and compares what was acknowledged with what
- * is stored.
+ * Sends entries while faults happen, then heals everything, drains the queue, and compares what was acknowledged with what is stored.
  *
  * @returns the report, and the folder of data and logs, which is kept if the run failed
  */

@@ -27,7 +27,6 @@ interface LinkPlace {
   readonly to: ProcessRole
 }
 
-/** @param apis number of API processes @param workers number of worker processes */
 export function buildTopology(apis: number, workers: number): Topology {
   const places = (role: ProcessRole, count: number): ProcessPlace[] =>
     Array.from({ length: count }, (_, index) => ({ name: `${role}-${index + 1}`, role }))
@@ -52,7 +51,6 @@ export function buildTopology(apis: number, workers: number): Topology {
   }
 }
 
-/** @param from the process that connects */
 export function linkName(from: string, to: string): string {
   return `${from}>${to}`
 }
@@ -100,7 +98,6 @@ type FaultKind =
   /** The power of a server's disk is cut. The server is started again after `downMs`. */
   | { readonly kind: 'power'; readonly process: string; readonly downMs: number }
 
-/** The limits of a schedule. */
 const scheduleLimits = {
   /** The duration of one deck. It has 18 faults, and 20 with power cuts: one every 3 s, and 6 kills per minute. */
   deckMs: 60_000,
@@ -128,7 +125,6 @@ const scheduleLimits = {
   cutAfterBytes: { min: 1, max: 16_384 },
 } as const
 
-/** Creates one fault of its kind. */
 type Card = (dealer: Dealer, deck: number) => FaultKind
 
 /** The faults of one deck. Each deck is shuffled: every kind of fault happens, at unpredictable times. */
@@ -214,7 +210,6 @@ export function planFaults(options: PlanOptions): Fault[] {
   return faults.filter(({ atMs }) => atMs < durationMs)
 }
 
-/** A line of the log. */
 export function describeFault(fault: Fault): string {
   const { atMs, kind, ...details } = fault
   const words = Object.entries(details).map(([name, value]) =>

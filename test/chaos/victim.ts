@@ -17,8 +17,8 @@ const STARTS_MAX = 20
 /**
  * A process that faults happen to, and that is started again after each of them.
  *
- * Up ⇄ frozen; up or frozen → (killed, terminated, or exited by itself) down → starting → up. A fault during the start is a
- * crash in the middle of a recovery.
+ * Up ⇄ frozen; up or frozen → (killed, terminated, or exited by itself) down → starting → up. A fault during the start is a crash in the middle of a
+ * recovery.
  */
 export class Victim {
   readonly process: SupervisedProcess
@@ -67,11 +67,7 @@ export class Victim {
     })
   }
 
-  /**
-   * Cuts the power of its disk, and kills it. Resolves when it is ready again.
-   *
-   * @returns false when it was not running
-   */
+  /** Cuts the power of its disk, and kills it. Resolves when it is ready again. @returns false when it was not running */
   async cutPower(disk: PowerDisk, downMs: number): Promise<boolean> {
     return this.#stop(downMs, async () => {
       const restored = Promise.withResolvers<void>()
@@ -95,7 +91,6 @@ export class Victim {
     return true
   }
 
-  /** Starts it if it is down, and resolves when it is ready. */
   async revive(): Promise<void> {
     if (this.#reviving === undefined && this.process.running) return
     this.#reviving ??= this.#revive().finally(() => {
@@ -159,7 +154,6 @@ export class Victim {
     }
   }
 
-  /** Records how the current run exits. */
   async #watch(): Promise<void> {
     const { code, signal } = await this.process.exited
     if (this.#isExitIntended || this.#stopping.aborted) return

@@ -21,8 +21,8 @@ const limits = {
   restMs: 1_500,
   pollMs: 200,
   /**
-   * How much the API may grow after the warm-up. Its heap varies by about 100 MB without a leak. In a run of a million
-   * requests, this detects a leak of 180 bytes per request.
+   * How much the API may grow after the warm-up. Its heap varies by about 100 MB without a leak. In a run of a million requests, this detects a leak
+   * of 180 bytes per request.
    */
   growthBytesMax: 160 * 1_024 * 1_024,
   scanCount: 1_000,

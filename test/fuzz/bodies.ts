@@ -12,10 +12,8 @@ import type { ShipperName } from './fuzz-request.ts'
 import { drawShipperBody } from './shipper-bodies.ts'
 
 export interface FuzzBody {
-  /** What kind of body it is, for the report. */
   readonly what: string
   readonly bytes: Buffer
-  /** Default: application/json. */
   readonly contentType?: string
   /** The number of entries of an intact batch, or of records of an intact OTLP request. */
   readonly entries?: number
@@ -37,8 +35,8 @@ const LARGE_CHARACTERS = 16_384
 const LARGE_SHARE = 0.01
 
 /**
- * The bodies of a run. Their entries come from the generators of the property tests, and bad bodies from the list of bad
- * inputs: the fuzzer combines them with any head and framing, and sends them through a complete installation.
+ * The bodies of a run. Their entries come from the generators of the property tests, and bad bodies from the list of bad inputs: the fuzzer combines
+ * them with any head and framing, and sends them through a complete installation.
  */
 export class Bodies {
   readonly #valid: readonly string[]
@@ -115,7 +113,6 @@ export class Bodies {
   }
 }
 
-/** Inputs of normal and of large size. */
 interface Sized<T> {
   readonly normal: readonly T[]
   readonly large: readonly T[]

@@ -22,7 +22,6 @@ function canary(number: number) {
   }
 }
 
-/** As an entry, whose metadata is an object. */
 function canaryJson(number: number): string {
   const { metadata, ...fields } = canary(number)
   return `${JSON.stringify(fields).slice(0, -1)},"metadata":${metadata}}`
@@ -49,7 +48,6 @@ export class Canaries {
     })
   }
 
-  /** Resolves when all canaries have their responses, and the connection is closed. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#running

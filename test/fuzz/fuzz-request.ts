@@ -21,18 +21,15 @@ export interface FuzzRequest {
   readonly mutations: readonly string[]
   /** Written one after another, as separate TCP segments. */
   readonly pieces: readonly Buffer[]
-  /** Between two pieces, ms. */
   readonly pauseMs: number
   readonly ending: Ending
   /** The response to a HEAD request has no body. */
   readonly isHead: boolean
-  /** The expected X-Request-Id of the response, if it is known. */
   readonly requestId: string | undefined
   /** The number of entries in a batch, if it is known: the sum of the accepted and rejected ones. */
   readonly entries: number | undefined
   /** The number of records of an OTLP request, if it is known: the sum of the stored and rejected ones. */
   readonly records?: number | undefined
-  /** The only correct statuses, if they are known. */
   readonly statuses: readonly number[] | undefined
   /** The shipper whose API the request is for. Undefined for entries and OTLP. */
   readonly shipper?: ShipperName | undefined
@@ -46,7 +43,6 @@ export interface FuzzKeys {
   readonly exact: string
   /** For requests whose responses may be lost. */
   readonly torn: string
-  /** A key of a deleted project. */
   readonly orphan: string
   readonly revoked: string
   /** A key without the scope `ingest`. */
@@ -98,7 +94,6 @@ export class Draft {
     this.isCounted = false
   }
 
-  /** Whether all responses to the request can be read. */
   get isExact(): boolean {
     return this.#ending === 'keeps' || this.#ending === 'closes'
   }

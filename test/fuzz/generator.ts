@@ -53,7 +53,6 @@ function mayBeCutOff({ body, ending }: Draft): boolean {
   return body.length > (ending === 'keeps' ? limits.bodyBytesMax : UNREAD_BYTES_MAX)
 }
 
-/** @param body undefined when the head was mutated */
 function knownStatuses(draft: Draft, body: FuzzBody | undefined): readonly number[] | undefined {
   if (!draft.isExact || draft.mutations.includes('no body')) return undefined
   if (body !== undefined) return body.status === undefined ? undefined : [body.status]

@@ -5,7 +5,6 @@ import { Described, type Document as OpenApiDocument } from '../../apps/api/test
 import { decodeAnswer } from '../../apps/api/test/protocols/otlp/otlp-api.ts'
 import type { FuzzRequest, ShipperName } from './fuzz-request.ts'
 
-/** The result of checking a response. */
 export interface Verdict {
   /** What is wrong with the response. Undefined if it is as documented. */
   readonly fault: string | undefined

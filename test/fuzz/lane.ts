@@ -7,8 +7,8 @@ import type { Ledger } from './report.ts'
 const ANSWER_DEADLINE_MS = 20_000
 
 /**
- * Sends requests over one connection until it closes, then over the next. Requests are not pipelined: a request behind one
- * that closes the connection may be stored without a response, and its rows could not be counted.
+ * Sends requests over one connection until it closes, then over the next. Requests are not pipelined: a request behind one that closes the connection
+ * may be stored without a response, and its rows could not be counted.
  *
  * @param next the next request, or undefined at the end
  */

@@ -49,14 +49,11 @@ function count(counts: Map<string, number>, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1)
 }
 
-/** The number of rows of each project, and of dead letters. */
 export type RowCounts = Readonly<Record<string, number>>
 
-/** The results of a run. */
 export interface Report {
   readonly seed: number
   readonly ledger: Ledger
-  /** The number of canaries that were sent in parallel with the requests. */
   readonly canaries: number
   readonly sendMs: number
   /** The API after the warm-up and at the end, both at rest. */

@@ -19,7 +19,6 @@ export interface RunOptions {
   /** The numbers of the requests: `first` is included, `end` is not. */
   readonly first: number
   readonly end: number
-  /** Receives the progress, line by line. */
   readonly log: (line: string) => void
 }
 
@@ -28,7 +27,6 @@ const runSettings = {
   lanes: 48,
   /** The share of requests that are sent before the first measurement, with which the last one is compared. */
   warmUpShare: 0.2,
-  /** In requests. */
   progressEvery: 100_000,
   /** Stops the run: this many faults suffice, and if the API is down every request is a fault. */
   faultsMax: 200,

@@ -40,7 +40,6 @@ const repeat = (random: Random, make: () => string): string[] =>
 const object = (random: Random): string =>
   `{${repeat(random, () => `"${pick(random, names)}":${value(random)}`).join(',')}}`
 
-/** Path, content type and content of a request to the API of a shipper. */
 type ShipperRequest = readonly [target: string, contentType: string, content: string | Buffer]
 
 const actions = ['{"update":{}}', '{"delete":{}}', '{}', '7']

@@ -2,7 +2,6 @@ import { type ClickHouseAccess, deadLettersTable, logsTable } from '@sluice/clic
 import { select } from './clickhouse.ts'
 import type { Journal, SentEntry } from './journal.ts'
 
-/** How often an entry is stored. */
 export interface Copies {
   readonly rows: number
   readonly deadLetters: number
@@ -12,7 +11,6 @@ export interface Finding extends SentEntry, Copies {}
 
 /** The differences between what was acknowledged and what is stored. All lists must be empty. */
 export interface Findings {
-  /** Acknowledged, but not stored. */
   readonly lost: readonly Finding[]
   /** Stored more than once, whatever its outcome was. */
   readonly doubled: readonly Finding[]
@@ -22,7 +20,6 @@ export interface Findings {
   readonly foreign: readonly number[]
 }
 
-/** How many rows are stored, in total and by the entries' outcomes. */
 export interface StoredCounts {
   readonly rows: number
   readonly deadLetters: number
@@ -35,7 +32,6 @@ export interface Audit {
   readonly stored: StoredCounts
 }
 
-/** Compares every entry of the journal with what ClickHouse has stored. */
 export async function audit(access: ClickHouseAccess, journal: Journal): Promise<Audit> {
   return compare(journal, await readStored(access, journal.label))
 }

@@ -3,7 +3,6 @@ import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { generate } from 'selfsigned'
 
-/** Paths of PEM files. */
 export interface Certificates {
   readonly caFile: string
   readonly certificateFile: string

@@ -7,16 +7,14 @@ import { pause } from './waiting.ts'
 const INSERT = /^INSERT INTO logs\b/
 
 /**
- * An HTTP proxy in front of ClickHouse that knows which requests insert log entries. It can delay these requests and withhold the
- * password, and it counts them.
+ * An HTTP proxy in front of ClickHouse that knows which requests insert log entries. It can delay these requests and withhold the password, and it
+ * counts them.
  *
- * It reads a request to its end before it sends it to ClickHouse, and sends it even if the client is gone by then: the insert of a worker
- * that was killed arrives late, as it may in a network.
+ * It reads a request to its end before it sends it to ClickHouse, and sends it even if the client is gone by then: the insert of a worker that was
+ * killed arrives late, as it may in a network.
  */
 export class ClickHouseGate {
-  /** How long each insert is delayed before ClickHouse gets it. Other requests are not delayed. */
   insertDelayMs = 0
-  /** Inserts that are being delayed now. */
   delayedInserts = 0
   /** Whether ClickHouse gets no password, and therefore rejects every request. */
   withholdsPassword = false
@@ -43,7 +41,6 @@ export class ClickHouseGate {
     return this.#server.url
   }
 
-  /** Closes all connections. */
   close(): Promise<void> {
     return this.#server.close()
   }

@@ -24,7 +24,6 @@ const READY_DEADLINE_MS = 60_000
 /** `docker start --attach` does not attach to a container that is already running. */
 const RUN_ATTACHED = 'docker start "$0" >/dev/null && exec docker attach --no-stdin --sig-proxy=false "$0"'
 
-/** Redis with the settings of docker-compose.yml. */
 export function redisContainer(
   password: string,
   memoryBytesMax: number = MEMORY_BYTES_MAX,
@@ -35,10 +34,7 @@ export function redisContainer(
   return new GenericContainer(officialImages.redis).withCommand(command)
 }
 
-/**
- * ClickHouse with one user, `sluice`. The ClickHouse module of Testcontainers is not used: it requires more open files than
- * some engines allow.
- */
+/** ClickHouse with one user, `sluice`. The ClickHouse module of Testcontainers is not used: it requires more open files than some engines allow. */
 export function clickhouseContainer(password: string): GenericContainer {
   return new GenericContainer(officialImages.clickhouse).withEnvironment({
     CLICKHOUSE_USER: 'sluice',
@@ -47,8 +43,8 @@ export function clickhouseContainer(password: string): GenericContainer {
 }
 
 /**
- * Redis and ClickHouse as containers of their official images, instead of the processes of `startServices`: empty, with
- * random passwords, and deleted with their data by `stop`.
+ * Redis and ClickHouse as containers of their official images, instead of the processes of `startServices`: empty, with random passwords, and deleted
+ * with their data by `stop`.
  */
 export async function startContainerServices(options: TestServicesOptions = {}): Promise<Services> {
   const supervisor = await Supervisor.open(options)
@@ -96,8 +92,8 @@ export async function startContainerServices(options: TestServicesOptions = {}):
 }
 
 /**
- * Supervises a container like a process, which can be sent any signal and started again. The process on this machine is
- * Docker's client: it is attached to the container, and exits with it.
+ * Supervises a container like a process, which can be sent any signal and started again. The process on this machine is Docker's client: it is
+ * attached to the container, and exits with it.
  */
 async function supervise(
   supervisor: Supervisor,

@@ -4,13 +4,11 @@ import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { select } from './clickhouse.ts'
 import { pause, within } from './waiting.ts'
 
-/** How many jobs are in each of BullMQ's states. */
 export interface QueueCounts {
   readonly wait: number
   readonly active: number
   readonly delayed: number
   readonly failed: number
-  /** Why jobs failed, for some of them. */
   readonly failedReasons: readonly string[]
 }
 
@@ -53,11 +51,7 @@ async function countJobs(redis: RedisConnection, names: QueueNames): Promise<Que
   return { wait, active, delayed, failed, failedReasons: reasons.map((reason) => reason ?? 'unknown') }
 }
 
-/**
- * Waits until ClickHouse runs no insert. An insert continues after its sender was killed.
- *
- * @throws when an insert is still running after a minute
- */
+/** Waits until ClickHouse runs no insert. An insert continues after its sender was killed. @throws when an insert is still running after a minute */
 export async function awaitInserts(access: ClickHouseAccess): Promise<void> {
   const giveUpAtMs = performance.now() + INSERTS_DEADLINE_MS
   const query = "SELECT query_id FROM system.processes WHERE query_kind = 'Insert'"

@@ -19,16 +19,14 @@ interface Faults {
   cut: Cut | undefined
   /** A string in the request whose response is cut off. */
   cutAnswerTo: string | undefined
-  /** How many connections were cut. */
   cuts: number
 }
 
 /**
  * A TCP proxy that simulates a faulty network between two processes.
  *
- * Forwarding ⇄ holding (a black hole: connections are accepted and bytes are read, but nothing is forwarded). In addition,
- * a cut may be armed, and the open connections may be silenced. Any of them → down (connections are refused, and the open
- * ones were reset) → up.
+ * Forwarding ⇄ holding (a black hole: connections are accepted and bytes are read, but nothing is forwarded). In addition, a cut may be armed, and
+ * the open connections may be silenced. Any of them → down (connections are refused, and the open ones were reset) → up.
  */
 export class FaultProxy {
   readonly #target: URL
@@ -52,7 +50,6 @@ export class FaultProxy {
     return this.#port
   }
 
-  /** The URL of the target, through this proxy. */
   get url(): string {
     const url = new URL(this.#target)
     url.hostname = HOST
@@ -61,12 +58,10 @@ export class FaultProxy {
     return url.href.replace(/\/$/, '')
   }
 
-  /** How many connections were cut. */
   get cuts(): number {
     return this.#faults.cuts
   }
 
-  /** How many bytes are held. */
   heldBytes(direction: Direction): number {
     return [...this.#connections].reduce((sum, { flows }) => sum + flows[direction].heldBytes, 0)
   }
@@ -83,8 +78,8 @@ export class FaultProxy {
   }
 
   /**
-   * From now on, the connections that are open forward nothing in either direction, and stay open. New connections work. A
-   * load balancer that has lost its state does the same. @returns how many there were
+   * From now on, the connections that are open forward nothing in either direction, and stay open. New connections work. A load balancer that has
+   * lost its state does the same. @returns how many there were
    */
   silence(): number {
     for (const flow of this.#flows()) flow.isSilent = true
@@ -111,7 +106,6 @@ export class FaultProxy {
     this.#faults.cutAnswerTo = text
   }
 
-  /** Ends all faults of the connections. */
   heal(): void {
     this.disarmCut()
     this.#faults.cutAnswerTo = undefined
@@ -162,19 +156,17 @@ export class FaultProxy {
   }
 }
 
-/** A connection from the client, and its counterpart to the target. */
 interface Connection {
   readonly sockets: readonly Socket[]
   readonly flows: Readonly<Record<Direction, Flow>>
-  /** Resolves when both sockets are closed. */
   readonly closed: Promise<unknown>
 }
 
 /**
  * One direction of a connection.
  *
- * Forwarding ⇄ holding, according to the proxy's faults (or holding until a reset, if silenced) → ended (the sender has closed) or cut (the
- * receiver gets an end in the middle of the message, and the sender a reset).
+ * Forwarding ⇄ holding, according to the proxy's faults (or holding until a reset, if silenced) → ended (the sender has closed) or cut (the receiver
+ * gets an end in the middle of the message, and the sender a reset).
  */
 class Flow {
   heldBytes = 0

@@ -12,9 +12,7 @@ import { startTestServices } from './test-installation.ts'
 import { pause } from './waiting.ts'
 
 export interface FleetOptions {
-  /** Default: 1. */
   readonly shards?: number
-  /** Additional environment variables of every worker. */
   readonly environment?: Readonly<Record<string, string>>
 }
 
@@ -25,7 +23,6 @@ export interface FleetWorkerOptions {
   readonly until?: 'alive' | 'ready'
 }
 
-/** What `feed` adds: chunks at a constant rate. */
 export interface Feed {
   readonly chunksPerS: number
   readonly rowsPerChunk: number
@@ -36,17 +33,15 @@ const PREFIX = 'fleet'
 const ADD_DEADLINE_MS = 10_000
 /** Adds in flight. Redis syncs its disk once for all commands that have arrived. */
 const ADDS_IN_FLIGHT_MAX = 64
-/** The resolution of a feed. */
 const FEED_TICK_MS = 20
 
 /**
- * Many workers on one Redis and one ClickHouse, without an API: chunks are added to the queue as the API would add them. Between the
- * workers and ClickHouse is a gate.
+ * Many workers on one Redis and one ClickHouse, without an API: chunks are added to the queue as the API would add them. Between the workers and
+ * ClickHouse is a gate.
  */
 export class Fleet {
   readonly services: Services
   readonly gate: ClickHouseGate
-  /** The names of each shard. */
   readonly names: readonly QueueNames[]
   readonly redis: RedisConnection
   readonly workers: App[] = []
@@ -68,7 +63,6 @@ export class Fleet {
     this.#queues = this.names.map((names) => new ChunkQueue(this.redis, names, logger))
   }
 
-  /** Starts everything except workers. */
   static async start(options: FleetOptions = {}): Promise<Fleet> {
     const services = await startTestServices()
     try {
@@ -80,7 +74,6 @@ export class Fleet {
     }
   }
 
-  /** Starts a worker, and waits until it is ready or alive. */
   async startWorker({
     clickhouseUrl = this.gate.url,
     until = 'ready',

@@ -10,8 +10,7 @@ const LAST_RESPONSE_MS = 10
 /**
  * A client connection that writes any bytes and never sends anything twice.
  *
- * `received` and `responses` show everything that arrived. `readResponses` and `readToEnd` also consume it, for
- * connections that live long.
+ * `received` and `responses` show everything that arrived. `readResponses` and `readToEnd` also consume it, for connections that live long.
  */
 export class HttpConnection {
   readonly #socket: Socket

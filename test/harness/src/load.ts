@@ -9,7 +9,6 @@ export interface LoadOptions {
   readonly apiUrls: readonly string[]
   readonly apiKey: string
   readonly random: Random
-  /** The total of all clients. */
   readonly entriesPerSecond: number
 }
 
@@ -21,16 +20,13 @@ const loadLimits = {
   /** A client with this many requests in flight sends no more. They would only pile up in front of a frozen API. */
   requestsInFlightMax: 100,
   singleShare: 0.5,
-  /** The share of requests with an idempotency key. They are retried until the response is final. */
   keyedShare: 0.3,
   retryIntervalMs: 200,
   /** Longer than the restart of any process. After that the client gives up. */
   retryForMs: 20_000,
-  /** The share of accepted requests with a key that are sent once more. */
   repeatedShare: 0.2,
   /** The share of entries that the API must reject, and that must not be stored. */
   invalidShare: 0.02,
-  /** The share of entries with a timestamp of any time in these years. */
   scatteredShare: 0.3,
   scatteredYears: { min: 1990, max: 2060 },
   /** The share of entries whose service is not a valid regular expression. ClickHouse rejects them if its table says so. */
@@ -40,9 +36,8 @@ const loadLimits = {
 const RATE_LIMITED = 429
 
 /**
- * Several clients that send at a constant rate whatever the responses are, and record the
- * outcome of each entry. Only requests with an idempotency key are ever sent twice. An entry that is stored twice was
- * therefore duplicated by Sluice.
+ * Several clients that send at a constant rate whatever the responses are, and record the outcome of each entry. Only requests with an idempotency
+ * key are ever sent twice. An entry that is stored twice was therefore duplicated by Sluice.
  */
 export class Load {
   readonly #options: LoadOptions
@@ -123,7 +118,6 @@ export class Load {
     return new Date(fromMs + this.#options.random() * (toMs - fromMs)).toISOString()
   }
 
-  /** Undefined when no complete response arrived. */
   async #post(body: string): Promise<LogsResponse | undefined> {
     const { random } = this.#options
     return random() < loadLimits.keyedShare ? this.#postKeyed(body) : this.#tryPost(body)

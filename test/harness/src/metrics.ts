@@ -7,7 +7,6 @@ const POLL_MS = 500
 /** The samples of a page `/metrics`: the value of each series, by its name and labels as they are written there. */
 export type Samples = ReadonlyMap<string, number>
 
-/** @param opsUrl the address of an ops server */
 export async function scrape(opsUrl: string): Promise<Samples> {
   const response = await fetch(`${opsUrl}/metrics`, { signal: AbortSignal.timeout(REPORTED_WITHIN_MS) })
   if (!response.ok) throw new Error(`/metrics answers ${response.status}`)
@@ -17,11 +16,7 @@ export async function scrape(opsUrl: string): Promise<Samples> {
   )
 }
 
-/**
- * The sum of all series of a metric, over several processes.
- *
- * @param label one label that the series must have, for example `stage="added"`
- */
+/** The sum of all series of a metric, over several processes. @param label one label that the series must have, for example `stage="added"` */
 export function sumOf(pages: readonly Samples[], metric: string, label = ''): number {
   return pages
     .flatMap((page) => [...page])

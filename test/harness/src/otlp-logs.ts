@@ -30,7 +30,6 @@ export interface OtlpLogRecord {
   readonly attributes?: OtlpAttributes
   readonly droppedAttributesCount?: number
   readonly flags?: number
-  /** Hexadecimal. */
   readonly traceId?: string
   readonly spanId?: string
   readonly eventName?: string
@@ -86,10 +85,8 @@ export function varint(value: number | bigint): Buffer {
   return Buffer.from(bytes)
 }
 
-/** Writes a field with this number. */
 type Write<T> = (number: number, value: T) => Buffer | readonly Buffer[]
 
-/** The fields of a message, in the order of their numbers. */
 type Schema<T> = {
   readonly [Name in keyof T]-?: readonly [number: number, write: Write<Exclude<T[Name], undefined>>]
 }

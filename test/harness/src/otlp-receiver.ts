@@ -4,9 +4,7 @@ import { HttpServer } from './http-server.ts'
 
 type Value = string | number | boolean
 
-/** A span that was received. */
 export interface ReceivedSpan {
-  /** The `service.name` of its process. */
   readonly service: string
   readonly name: string
   /** As OTLP numbers them: 2 server, 3 client, 4 producer, 5 consumer. */
@@ -14,7 +12,6 @@ export interface ReceivedSpan {
   readonly traceId: string
   readonly spanId: string
   readonly parentSpanId: string | undefined
-  /** The ids of the linked spans. */
   readonly links: readonly string[]
   readonly attributes: Readonly<Record<string, Value>>
   readonly isError: boolean
@@ -51,10 +48,8 @@ export class OtlpReceiver {
   readonly spans: ReceivedSpan[] = []
   /** How it responds: it accepts spans, rejects them, or never responds. */
   mode: 'accepting' | 'rejecting' | 'silent' = 'accepting'
-  /** Requests that have arrived. */
   requests = 0
   readonly #server = new HttpServer((request, response) => void this.#receive(request, response))
-  /** The responses that were not sent. */
   readonly #held: ServerResponse[] = []
 
   static async open(): Promise<OtlpReceiver> {
@@ -68,7 +63,6 @@ export class OtlpReceiver {
     return `${this.#server.url}/v1/traces`
   }
 
-  /** The received spans with this name. */
   named(name: string): ReceivedSpan[] {
     return this.spans.filter((span) => span.name === name)
   }

@@ -10,8 +10,8 @@ const run = promisify(execFile)
 const CUT_POWER = String.raw`my $flags = pack("L", 2); open(my $folder, "<", $ARGV[0]) or die $!; ioctl($folder, 0x8004587d, $flags) or die $!`
 
 /**
- * A separate disk for one folder, whose power can be cut: what the kernel has not written to it is lost. Needs root, a loop device,
- * e2fsprogs and perl.
+ * A separate disk for one folder, whose power can be cut: what the kernel has not written to it is lost. Needs root, a loop device, e2fsprogs and
+ * perl.
  *
  * Mounted ⇄ without power.
  */
@@ -34,7 +34,6 @@ export class PowerDisk {
     return disk
   }
 
-  /** Writes everything to the disk. */
   async sync(): Promise<void> {
     await run('sync', ['--file-system', this.#folder])
   }

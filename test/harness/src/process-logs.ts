@@ -4,7 +4,6 @@ import { existsSync, readFileSync } from 'node:fs'
 export interface LogFindings {
   /** Lines at level fatal: the process exited because of an unexpected error. */
   readonly fatal: readonly string[]
-  /** How often each message was logged at level error. */
   readonly errors: Readonly<Record<string, number>>
   /** The same for some of the lines that are not JSON, without their digits. A crash of Node itself writes such lines. */
   readonly strange: Readonly<Record<string, number>>

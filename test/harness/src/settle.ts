@@ -11,7 +11,6 @@ interface SettledStores {
 }
 
 interface SettleOptions {
-  /** How long the queues may take to become empty. */
   readonly drainDeadlineMs?: number | undefined
   /** Runs when the queues are empty, and stops the workers: from then on no insert begins. */
   readonly drained?: () => Promise<unknown>
@@ -19,7 +18,6 @@ interface SettleOptions {
 
 /** The audit of a journal, after the queues were drained. */
 export interface Settlement extends Audit {
-  /** The jobs that are left in the queue of each shard. */
   readonly queues: readonly QueueCounts[]
   readonly drainMs: number
 }
@@ -47,7 +45,6 @@ export function isExactlyOnce({ queues, findings }: Pick<Settlement, 'queues' | 
   return queues.every(isEmpty) && isClean(findings)
 }
 
-/** A settlement for people to read. */
 export function describeSettlement(
   journal: Journal,
   { queues, drainMs, findings, stored }: Settlement,
