@@ -22,9 +22,8 @@ export interface ChaosInstallationOptions {
   readonly hasPowerCuts?: boolean
 }
 
-export interface ChaosSettlement extends Settlement {
-  readonly accounts: Accounts
-}
+/** With what the metrics say of all rows, before the processes stop. */
+export type ChaosSettlement = Settlement & { readonly accounts: Accounts }
 
 const PREFIX = 'chaos'
 const PROJECT_ID = 'chaos'
@@ -91,8 +90,7 @@ export class ChaosInstallation {
 
   /** The addresses of the APIs for clients, through their links. */
   get apiUrls(): string[] {
-    const names = this.topology.links.filter(({ from }) => from === 'clients').map(({ name }) => name)
-    return names.map((name) => this.linkNamed(name).url)
+    return this.linksTo('api').map(({ url }) => url)
   }
 
   get healing(): AbortSignal {
@@ -226,10 +224,8 @@ export class ChaosInstallation {
 
 async function mountDisks(dataDir: string): Promise<Map<string, PowerDisk>> {
   const disks = new Map<string, PowerDisk>()
-  for (const name of ['redis', 'clickhouse']) {
-    const disk = await PowerDisk.mount(join(dataDir, `${name}.img`), join(dataDir, name), DISK_SIZE)
-    disks.set(name, disk)
-  }
+  for (const name of ['redis', 'clickhouse'])
+    disks.set(name, await PowerDisk.mount(join(dataDir, `${name}.img`), join(dataDir, name), DISK_SIZE))
   return disks
 }
 
