@@ -64,7 +64,7 @@ it('the batches of a killed worker are recovered once each, and their records ar
     await fleet.add(journal, chunksPerBatch, 2)
     await eventually(async () => expect(await recordsOf(names?.batchKey('*'))).toHaveLength(claimed))
   }
-  await expectQueued(fleet, 0, 2 * chunksPerBatch)
+  await eventually(() => expectQueued(fleet, 0, 2 * chunksPerBatch))
   await victim.process.stop({ signal: 'SIGKILL' })
   const since = stopwatch('the kill')
   fleet.gate.insertDelayMs = 0

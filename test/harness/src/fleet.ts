@@ -127,7 +127,8 @@ export class Fleet {
       const lengths = await Promise.all(this.names.map((names) => this.redis.llen(names[key])))
       return lengths.reduce((sum, length) => sum + length, 0)
     }
-    return { waiting: await count('waitKey'), active: await count('activeKey') }
+    const [waiting, active] = await Promise.all([count('waitKey'), count('activeKey')])
+    return { waiting, active }
   }
 
   /** Waits until the queues are empty, stops the workers, and compares the journal with what is stored. */
