@@ -21,7 +21,6 @@ import { rejectedIds, SimulatedClickHouse, WINDOW_MS } from './simulated-clickho
 
 /** A row of a scenario. Rows of different partitions have different days of expiry. */
 export interface ScenarioRow {
-  /** A UUID. */
   readonly id: string
   readonly partition: 1 | 2 | 3
   /** With which kind of code it is rejected. */
@@ -69,7 +68,6 @@ async function resultOf(insert: () => void | Promise<void>): Promise<unknown> {
 const encode = (frames: Frames, textOf: (row: ScenarioRow) => string): Buffer[] =>
   frames.map((rows) => compressRows(rows.map(textOf).join('')))
 
-/** `SimulatedClickHouse`. */
 export function simulatedTargets(): InsertTargets {
   const time = { nowMs: 0 }
   const clickhouse = new SimulatedClickHouse(time)

@@ -11,7 +11,6 @@ interface Mutant {
   readonly replace: string
 }
 
-/** What each mutant finds in a file, and what it replaces it with. */
 const changes: Readonly<Record<string, Readonly<Record<string, readonly [find: string, replace: string]>>>> =
   {
     'apps/api/src/chunks/chunk-writer.ts': {

@@ -26,11 +26,9 @@ const noFaults: LinkFaults = { refused: 0, answerLost: 0, delayed: 0 }
 
 simulateRuntime()
 
-/** The result of a schedule. */
 export interface Outcome {
   /** What is wrong; undefined if every acknowledged entry is stored once, and no other entry is stored twice. */
   readonly failure: string | undefined
-  /** Acknowledged entries. */
   readonly acknowledged: number
   readonly faults: number
   /** What happened, if a trace was asked for. */
@@ -47,7 +45,6 @@ class Schedule {
   readonly #time = new SimulatedTime()
   readonly #redis = new SimulatedRedis(this.#time)
   readonly #clickhouse: SimulatedClickHouse
-  /** The faults of connections. */
   readonly #faultsNow: () => LinkFaults
   readonly #areTokensAtomic: boolean
   /** Whether an operator changes the table, so that it accepts rows that it has rejected. */

@@ -3,14 +3,16 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { RELEASED_TTL_S } from '../../packages/queue/src/batch-ledger.ts'
 import { useTestRedis } from '../../packages/queue/test/support/consumer-fixture.ts'
-import { RealScripts, RENEWED_LOCK_MS, SimulatedScripts } from './queue-scripts.ts'
-import { MARGIN_MS, Workers } from './scenario-workers.ts'
+import { realScripts, RENEWED_LOCK_MS, simulatedScripts } from './queue-scripts.ts'
+import { MARGIN_MS, workersOn } from './scenario-workers.ts'
 import { LOCK_MS } from './simulated-redis.ts'
 
 const RELEASED_MS = RELEASED_TTL_S * 1_000
 const CONFIRMED_MS = CONFIRMED_TTL_S * 1_000
 
-/** The name of a method of `Workers` or of the scripts, and its arguments. */
+type Workers = ReturnType<typeof workersOn>
+
+/** The name of a method of `Workers`, and its arguments. */
 type Step = readonly [name: string, ...args: readonly unknown[]]
 
 /** A step that is as frequent as its weight, with arguments of these arbitraries. */
@@ -19,8 +21,7 @@ function step(weight: number, name: string, ...of: readonly fc.Arbitrary<unknown
 }
 
 function take(workers: Workers, [name, ...args]: Step): unknown {
-  const target = name in workers ? workers : workers.scripts
-  return (Reflect.get(target, name) as (...all: readonly unknown[]) => unknown).apply(target, args)
+  return (workers[name as keyof Workers] as (...all: readonly unknown[]) => unknown)(...args)
 }
 
 /** The steps of a text. `[a,b]` is an array. */
@@ -52,9 +53,9 @@ const steps = fc.oneof(
   step(1, 'fail', worker, chunk),
   step(6, 'claim', batch, chunks),
   step(1, 'claimAgain', batch),
-  step(4, 'lease', fc.constant('beginRepair'), batch, worker),
+  step(4, 'beginRepair', batch, worker),
   step(4, 'split', batch, range, begun),
-  step(2, 'lease', fc.constant('endLease'), batch, worker),
+  step(2, 'endLease', batch, worker),
   step(8, 'finish', worker, batch, repair),
   step(2, 'pass', passed),
   step(1, 'stallInOrder'),
@@ -62,7 +63,7 @@ const steps = fc.oneof(
 
 /** What an operator, or any next step, could see. */
 async function observe(workers: Workers): Promise<unknown> {
-  return [await workers.scripts.counts(), await workers.read('first'), await workers.read('second')]
+  return [await workers.counts(), await workers.read('first'), await workers.read('second')]
 }
 
 /** Steps whose responses depend on times. */
@@ -82,8 +83,8 @@ const scenarios = {
   'a lock that has expired is not renewed': `claimed w1 first [a]; pass ${LOCK_MS + MARGIN_MS}; renew w1 [a] ${RENEWED_LOCK_MS}; requeueStalled; left`,
   'the lock of another worker is not renewed': `claimed w1 first [a]; stall; fetch w2 1; renew w1 [a] ${RENEWED_LOCK_MS}; pass ${RENEWED_LOCK_MS + MARGIN_MS}; requeueStalled; left`,
   'a lease expires, unless its worker extends it':
-    'lease beginRepair first w1; pass 10000; lease renewLease first w2; lease renewLease first w1; pass 14000; ' +
-    'lease beginRepair first w2; pass 2000; lease renewLease first w1; lease beginRepair first w2; lease beginRepair first w1',
+    'beginRepair first w1; pass 10000; renewLease first w2; renewLease first w1; pass 14000; ' +
+    'beginRepair first w2; pass 2000; renewLease first w1; beginRepair first w2; beginRepair first w1',
   'a finish releases the records of a batch without jobs': `claimed w1 first [a,b]; finish w1 first 0; recordAround first ${RELEASED_MS}`,
   'a finish keeps the records of a batch with a job': `claimed w1 first [a,b]; finish w1 first 0 [a]; recordAround first ${CONFIRMED_MS}`,
   'a finish completes a job whose lock of another worker has expired': `claimed w1 first [a]; stall; fetch w2 1; pass ${LOCK_MS + MARGIN_MS}; finish w1 first 0; left`,
@@ -119,6 +120,6 @@ describe('the replies of Redis are simulated:', () => {
   })
 })
 
-function workersOnBoth(): [Workers, Workers] {
-  return [new Workers(new RealScripts(server.url)), new Workers(new SimulatedScripts())]
+function workersOnBoth(): [real: Workers, simulated: Workers] {
+  return [workersOn(realScripts(server.url)), workersOn(simulatedScripts())]
 }

@@ -52,8 +52,8 @@ const CONFIRMED_TTL_MS = 30 * 86_400_000
 export const RELEASED_TTL_MS = 300_000
 
 /**
- * The queue and the records of one shard, as `packages/queue` changes them in Redis: each method is one Lua script of it. Each response is
- * compared with the one of Redis in simulated-redis.integration.test.ts.
+ * The queue and the records of one shard, as `packages/queue` changes them in Redis: each method is one Lua script of it. Each response is compared
+ * with the one of Redis in simulated-redis.integration.test.ts.
  */
 export class SimulatedRedis {
   readonly #time: Pick<SimulatedTime, 'nowMs'>
