@@ -71,12 +71,10 @@ export class ChaosInstallation {
         provisionProject(registry, PROJECT_ID),
       )
       const installation = new ChaosInstallation(services, disks, apiKey, options)
-      const add = ({ name, role }: Topology['processes'][number]): Promise<void> | undefined =>
-        role === 'api'
-          ? installation.#addApi(name)
-          : role === 'worker'
-            ? installation.#addWorker(name)
-            : undefined
+      const add = async ({ name, role }: Topology['processes'][number]): Promise<void> => {
+        if (role === 'api') await installation.#addApi(name)
+        else if (role === 'worker') await installation.#addWorker(name)
+      }
       await Promise.all(installation.topology.processes.map(add))
       // The files of the configuration, which only a start needs.
       for (const disk of disks.values()) await disk.sync()

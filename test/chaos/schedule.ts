@@ -27,9 +27,10 @@ interface LinkPlace {
   readonly to: ProcessRole
 }
 
+const places = (role: ProcessRole, count: number): ProcessPlace[] =>
+  Array.from({ length: count }, (_, index) => ({ name: `${role}-${index + 1}`, role }))
+
 export function buildTopology(apis: number, workers: number): Topology {
-  const places = (role: ProcessRole, count: number): ProcessPlace[] =>
-    Array.from({ length: count }, (_, index) => ({ name: `${role}-${index + 1}`, role }))
   const links = (from: ProcessRole, count: number, to: ProcessRole): LinkPlace[] =>
     places(from, count).map(({ name }) => ({ name: linkName(name, to), from, to }))
   const toRedis = links('worker', workers, 'redis')
@@ -46,7 +47,7 @@ export function buildTopology(apis: number, workers: number): Topology {
         ({ name }) => ({ name: linkName('clients', name), from: 'clients', to: 'api' }) as const,
       ),
       ...links('api', apis, 'redis'),
-      ...toRedis.flatMap((link, index) => [link, ...toClickHouse.slice(index, index + 1)]),
+      ...toRedis.flatMap((link, index) => [link].concat(toClickHouse.slice(index, index + 1))),
     ],
   }
 }
@@ -229,7 +230,7 @@ export function planFaults(options: PlanOptions): Fault[] {
       faults.push({ atMs, ...card(deal, ofLong === LONG_FREEZE_DECK) })
     }
   }
-  return faults.filter(({ atMs }) => atMs < durationMs)
+  return faults.filter((fault) => fault.atMs < durationMs)
 }
 
 export function describeFault(fault: Fault): string {
@@ -242,6 +243,7 @@ export function describeFault(fault: Fault): string {
 
 function dealer(random: Random, { processes, links }: Topology, nowMs: () => number): Dealer {
   const frozenUntilMs = new Map<string, number>()
+  const awakeMs = (name: string): number => Math.max(nowMs(), frozenUntilMs.get(name) ?? 0)
   return {
     between: ({ min, max }) => integer(random, min, max),
     scaled: ({ min, max }) => logInteger(random, min, max),
@@ -249,7 +251,6 @@ function dealer(random: Random, { processes, links }: Topology, nowMs: () => num
     process: (...roles) => {
       const role = pick(random, roles)
       const names = processes.filter((place) => place.role === role).map(({ name }) => name)
-      const awakeMs = (name: string): number => Math.max(nowMs(), frozenUntilMs.get(name) ?? 0)
       const soonestMs = Math.min(...names.map(awakeMs))
       const awake = names.filter((name) => awakeMs(name) === soonestMs)
       return pick(random, awake)

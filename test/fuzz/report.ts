@@ -67,14 +67,15 @@ export function hasPassed({ ledger, findings }: Report): boolean {
   return ledger.faultCount === 0 && findings.length === 0
 }
 
+const list = (counts: Iterable<readonly [string, number]>): string =>
+  [...counts].map(([name, number]) => `${name} ${number}`).join(', ')
+const describeSize = ({ residentBytes, handles }: ProcessSize): string =>
+  `${Math.round(residentBytes / 1_048_576)} MiB and ${handles} handles`
+
 export function describeReport(report: Report): string {
   const { seed, ledger, canaries, sendMs, sizes, rows, findings } = report
   const answers = [...ledger.answers].toSorted(([, a], [, b]) => b - a)
   const perSecond = Math.round(ledger.requests / (sendMs / 1_000))
-  const list = (counts: Iterable<readonly [string, number]>): string =>
-    [...counts].map(([name, number]) => `${name} ${number}`).join(', ')
-  const describeSize = ({ residentBytes, handles }: ProcessSize): string =>
-    `${Math.round(residentBytes / 1_048_576)} MiB and ${handles} handles`
   return [
     `${ledger.requests} requests of seed ${seed} in ${(sendMs / 1_000).toFixed(1)} s, ${perSecond} per second`,
     `connections: ${list(ledger.endings)}`,

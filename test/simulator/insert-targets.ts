@@ -68,29 +68,31 @@ async function resultOf(insert: () => void | Promise<void>): Promise<unknown> {
 const encode = (frames: Frames, textOf: (row: ScenarioRow) => string): Buffer[] =>
   frames.map((rows) => compressRows(rows.map(textOf).join('')))
 
+const simulatedRow = ({ id, partition, rejected }: ScenarioRow): string =>
+  `p\t2026-11-22 00:00:00\t2026-12-0${partition}\t${rejected === undefined ? '' : rejectedIds[rejected]}${id}\t2026-11-22 00:00:00\n`
+const sorted = (ids: Iterable<string>): string[] =>
+  [...ids].map((id) => id.replace(/^(poison|unknown)-/, '')).toSorted()
+
+const simulatedLetter = (row: ScenarioRow): DeadLetter => ({ code: '', reason: '', text: simulatedRow(row) })
+
 export function simulatedTargets(): InsertTargets {
   const time = { nowMs: 0 }
   const clickhouse = new SimulatedClickHouse(time)
   const { faults } = clickhouse
-  const textOf = ({ id, partition, rejected }: ScenarioRow): string =>
-    `p\t2026-11-22 00:00:00\t2026-12-0${partition}\t${rejected === undefined ? '' : rejectedIds[rejected]}${id}\t2026-11-22 00:00:00\n`
-  const letterOf = (row: ScenarioRow): DeadLetter => ({ code: '', reason: '', text: textOf(row) })
-  const sorted = (ids: Iterable<string>): string[] =>
-    [...ids].map((id) => id.replace(/^(poison|unknown)-/, '')).toSorted()
   const whileCrashing = async (insert: () => void): Promise<void> => {
     faults.crashesInCommit = () => true
     expectCrash(insert)
     faults.crashesInCommit = () => false
   }
   return {
-    insert: (frames, token = TOKEN) => resultOf(() => clickhouse.insert(encode(frames, textOf), token)),
-    find: async (frames) => sorted(clickhouse.find(encode(frames, textOf))),
+    insert: (frames, token = TOKEN) => resultOf(() => clickhouse.insert(encode(frames, simulatedRow), token)),
+    find: async (frames) => sorted(clickhouse.find(encode(frames, simulatedRow))),
     rows: async () => sorted(clickhouse.rows),
-    hasDeadLetter: async (row) => clickhouse.hasDeadLetter(letterOf(row)),
-    insertDeadLetter: async (row, token = TOKEN) => clickhouse.insertDeadLetter(letterOf(row), token),
+    hasDeadLetter: async (row) => clickhouse.hasDeadLetter(simulatedLetter(row)),
+    insertDeadLetter: async (row, token = TOKEN) => clickhouse.insertDeadLetter(simulatedLetter(row), token),
     deadLetters: async () => sorted(clickhouse.deadLetters),
-    loseRow: (row) => whileCrashing(() => clickhouse.insert(encode([[row]], textOf), TOKEN)),
-    loseDeadLetter: (row) => whileCrashing(() => clickhouse.insertDeadLetter(letterOf(row), TOKEN)),
+    loseRow: (row) => whileCrashing(() => clickhouse.insert(encode([[row]], simulatedRow), TOKEN)),
+    loseDeadLetter: (row) => whileCrashing(() => clickhouse.insertDeadLetter(simulatedLetter(row), TOKEN)),
     keepPartOfRejected: async () => void (faults.keepsPartOfRejected = () => true),
     breakTable: async () => void (faults.isTableBroken = true),
     acceptAll: async () => void Object.assign(faults, { isTableBroken: false, acceptsAll: true }),

@@ -91,8 +91,10 @@ export function realScripts(url: string) {
     yieldTurn: async (workerId: string) => fetchers.get(workerId)?.yieldTurn(),
     load: async (ids: readonly string[]) => {
       const consumer = fixture.openConsumer()
+      const loaded = await consumer.load(ids)
       // Otherwise its periodic tasks would run scripts, too.
-      return consumer.load(ids).finally(() => consumer.close())
+      await consumer.close()
+      return loaded
     },
     renew: (tokens: Tokens, lockMs = LOCK_MS) => whileLocksRun(heldJobs(tokens), lockMs, 2),
     requeueStalled: () => whileLocksRun(new HeldJobs(), STALLED_CHECK_MS, STALLED_CHECKS),

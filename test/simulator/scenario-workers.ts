@@ -68,7 +68,17 @@ export function workersOn(scripts: QueueScripts) {
   }
 
   return {
-    ...{ pass, counts, load, yieldTurn, requeueStalled, read, add, fetch, requeue, claim, stall },
+    pass,
+    counts,
+    load,
+    yieldTurn,
+    requeueStalled,
+    read,
+    add,
+    fetch,
+    requeue,
+    claim,
+    stall,
     /** The order of jobs that return to the queue is not defined. */
     fetchInAnyOrder: async (workerId: string, count: number) => void (await fetch(workerId, count)),
     renew: (workerId: string, ids: Ids, lockMs: number) => scripts.renew(tokensOf(workerId, ids), lockMs),
@@ -79,10 +89,8 @@ export function workersOn(scripts: QueueScripts) {
       return members.length === 0 ? [] : ledger.claim(id, members)
     },
     beginRepair: (batch: string, workerId: string) => ledger.beginRepair(batchOf(batch).id, workerId),
-    renewLease: async (batch: string, workerId: string) =>
-      void (await ledger.renewLease(batchOf(batch).id, workerId)),
-    endLease: async (batch: string, workerId: string) =>
-      void (await ledger.endLease(batchOf(batch).id, workerId)),
+    renewLease: (batch: string, workerId: string) => ledger.renewLease(batchOf(batch).id, workerId),
+    endLease: (batch: string, workerId: string) => ledger.endLease(batchOf(batch).id, workerId),
     split: (batch: string, range: string, repair: number) =>
       settled(() => ledger.recordSplit(batchOf(batch).id, range, repair)),
     /** Finishes what the worker has of a batch. */

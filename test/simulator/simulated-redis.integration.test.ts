@@ -24,10 +24,11 @@ function take(workers: Workers, [name, ...args]: Step): unknown {
   return (workers[name as keyof Workers] as (...all: readonly unknown[]) => unknown)(...args)
 }
 
+const valueOf = (word: string): unknown =>
+  word.startsWith('[') ? word.slice(1, -1).split(',') : /^(\d+|true)$/.test(word) ? JSON.parse(word) : word
+
 /** The steps of a text. `[a,b]` is an array. */
 function parse(text: string): Step[] {
-  const valueOf = (word: string): unknown =>
-    word.startsWith('[') ? word.slice(1, -1).split(',') : /^(\d+|true)$/.test(word) ? JSON.parse(word) : word
   return text.split('; ').map((each) => each.split(' ').map(valueOf) as unknown as Step)
 }
 

@@ -81,6 +81,6 @@ interface Summary {
 
 /** The body is sent with its length. */
 function withoutFraming(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
-  const framing = ['transfer-encoding', 'content-length', 'connection']
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !framing.includes(name)))
+  const framing = new Set(['transfer-encoding', 'content-length', 'connection'])
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !framing.has(name)))
 }

@@ -137,6 +137,7 @@ it('cuts a response after the given bytes, and does not affect requests', async 
   await become(target, { text: 'question' })
   target.socket.write('answer')
   await become(client, { text: 'an', ended: true })
+  expect(proxy.cuts).toBe(1)
 })
 
 it('cuts the response to the first request with the given text', async () => {
