@@ -2,7 +2,7 @@ import { OTLP_PROTOBUF } from '../../src/protocols/otlp/otlp.ts'
 import { decodeAnswer } from '../protocols/otlp/otlp-api.ts'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 
-export interface DescribedContent {
+interface DescribedContent {
   readonly schema: object
   readonly example?: unknown
   readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
