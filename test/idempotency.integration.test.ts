@@ -58,17 +58,6 @@ it('stores a hundred concurrent requests with the same key as one row', async ()
   ])
 })
 
-it('accepts exactly one of a hundred bodies with the same key', async () => {
-  const answers = await Promise.all(
-    Array.from({ length: 100 }, (_, i) => send('one-wins', entryOf('one-wins', `${i}`))),
-  )
-  const accepted = answers.flatMap(({ status }, i) => (status === 202 ? [`${i}`] : []))
-  expect(accepted).toHaveLength(1)
-  expect(answers.filter(({ status }) => status === 422)).toHaveLength(99)
-  await drain()
-  expect((await rowsOf('one-wins')).map(({ message }) => message)).toEqual(accepted)
-})
-
 it('replays the response after the rows were stored, and after Redis was killed and has reloaded its data', async () => {
   const batch = { logs: [entryOf('restart', 'a'), entryOf('restart', 'b'), { level: 'info' }] }
   const first = await send('restart', batch)

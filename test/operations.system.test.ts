@@ -3,12 +3,10 @@ import { readAccounts, type Samples, scrape, sumOf } from '@sluice/harness/metri
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import type { Installation } from '@sluice/local'
 import { readProcesses } from '@sluice/ops'
-import { queueNames } from '@sluice/queue'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { hostname } from 'node:os'
-import { zstdDecompressSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { runStatus } from './sluice-command.ts'
 
@@ -41,7 +39,10 @@ it('`sluice status` shows both processes, and the lag of what was stored', async
       errors: [],
     })
   })
-  for (const { notReady } of await readProcesses(redis, installation.prefix)) expect(notReady).toBeUndefined()
+  await eventually(async () => {
+    const processes = await readProcesses(redis, installation.prefix)
+    expect(processes.map(({ notReady }) => notReady)).toEqual([undefined, undefined])
+  })
 })
 
 const pages = (): Promise<Samples[]> => Promise.all(Object.values(installation.opsUrls).map(scrape))
@@ -53,7 +54,6 @@ it('counts requests, entries, chunks, batches and rows', async () => {
   await postLogs(installation, { logs: [...logs, { level: 'info' }] })
   await postLogs(installation, entry)
   await postLogs(installation, { level: 'info' })
-  await fetch(`${installation.apiUrl}/no-such-path`)
   await eventually(async () => {
     const after = await pages()
     const grown = (metric: string, label?: string): number =>
@@ -61,20 +61,11 @@ it('counts requests, entries, chunks, batches and rows', async () => {
     const posts = (status: string): number =>
       grown(`sluice_http_requests_total`, `route="/v1/logs",method="POST",status="${status}"`)
     expect([posts('202'), posts('400')]).toEqual([2, 1])
-    expect(grown('sluice_http_requests_total', 'route="other"')).toBe(1)
     expect(grown('sluice_entries_accepted_total')).toBe(10)
     expect(grown('sluice_project_entries_accepted_total')).toBe(10)
     expect(grown('sluice_entries_rejected_total', 'reason="missing"')).toBe(2)
     expect(grown('sluice_requests_rejected_total', 'reason="invalid_entry"')).toBe(1)
-    expect(grown('sluice_requests_rejected_total', 'reason="not_found"')).toBe(1)
     expect(grown('sluice_ack_duration_seconds_count')).toBe(2)
-    expect(grown('sluice_request_body_bytes_total')).toBe(grown('sluice_request_decoded_bytes_total'))
-    expect(grown('sluice_chunk_rows_sum')).toBe(10)
-    expect(grown('sluice_chunk_add_duration_seconds_count', 'result="ok"')).toBe(
-      grown('sluice_chunk_rows_count'),
-    )
-    expect(grown('sluice_key_lookups_total')).toBe(3)
-    expect(grown('sluice_batch_rows_sum')).toBe(10)
     expect(grown('sluice_rows_inserted_total')).toBe(10)
     expect(grown('sluice_lag_seconds_count')).toBe(grown('sluice_chunk_rows_count'))
     expect(grown('sluice_rows_total', 'stage="added"')).toBe(10)
@@ -99,31 +90,6 @@ it('exports what docs/metrics.md describes, and describes what it exports', asyn
   ).toEqual([])
 })
 
-const SECRET = 'hunter2-in-a-message'
-
-it('no page of the ops server has a part of a chunk that waits', async () => {
-  installation.processes.worker.kill('SIGSTOP')
-  try {
-    expect((await postLogs(installation, { level: 'info', message: SECRET })).status).toBe(202)
-    const names = queueNames(installation.prefix)
-    const id = (await redis.lindex(names.waitKey, 0)) ?? ''
-    const { frame } = JSON.parse((await redis.hget(names.jobKey(id), 'data')) ?? '') as { frame: string }
-    expect(zstdDecompressSync(Buffer.from(frame, 'base64')).toString()).toContain(SECRET)
-    for (const path of ['/readyz', '/metrics', '/overload']) {
-      const text = await (await fetch(`${installation.opsUrls.api}${path}`)).text()
-      for (const secret of [
-        SECRET,
-        Buffer.from(SECRET).toString('base64').slice(2, 20),
-        frame,
-        frame.slice(16, 32),
-      ])
-        expect(text).not.toContain(secret)
-    }
-  } finally {
-    installation.processes.worker.kill('SIGCONT')
-  }
-})
-
 /** More than the default of Node, which is 511. */
 const CLIENTS = 1_500
 
@@ -144,4 +110,14 @@ it('clients can connect although the process is too busy to accept them', async 
     for (const socket of sockets) socket.destroy()
     processes.api.kill('SIGCONT')
   }
+})
+
+const statuses = (): Promise<number[]> =>
+  Promise.all(Object.values(installation.opsUrls).map(async (url) => (await fetch(`${url}/readyz`)).status))
+
+it('API and worker are not ready while Redis may lose entries', async () => {
+  await redis.config('SET', 'appendfsync', 'everysec')
+  await eventually(async () => expect(await statuses()).toEqual([503, 503]))
+  await redis.config('SET', 'appendfsync', 'always')
+  await eventually(async () => expect(await statuses()).toEqual([200, 200]))
 })

@@ -32,75 +32,63 @@ async function stored({ clickhouse }: Installation): Promise<readonly number[]> 
 }
 
 /** An installation on a disk whose power can be cut. */
-class PoweredInstallation {
-  readonly #dataDir: string
-  readonly #disk: PowerDisk
+interface PoweredInstallation {
   running: Installation
+  readonly cutPower: () => Promise<void>
+}
 
-  private constructor(dataDir: string, disk: PowerDisk, running: Installation) {
-    this.#dataDir = dataDir
-    this.#disk = disk
-    this.running = running
+/** Everything is removed at the end of the test. */
+async function start(): Promise<PoweredInstallation> {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-power-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const disk = await PowerDisk.mount(join(folder, 'disk.img'), join(folder, 'disk'), DISK_SIZE)
+  onTestFinished(() => disk.destroy())
+  const dataDir = join(folder, 'disk', 'data')
+  const powered: PoweredInstallation = {
+    running: await startInstallation({ dataDir }),
+    cutPower: async () => {
+      await disk.cutPower()
+      await powered.running.stop({ force: true })
+      await disk.restorePower()
+      powered.running = await startInstallation({ dataDir })
+    },
   }
+  onTestFinished(() => powered.running.stop({ force: true }))
+  return powered
+}
 
-  /** Everything is removed at the end of the test. */
-  static async start(): Promise<PoweredInstallation> {
-    const folder = mkdtempSync(join(tmpdir(), 'sluice-power-'))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
-    const disk = await PowerDisk.mount(join(folder, 'disk.img'), join(folder, 'disk'), DISK_SIZE)
-    onTestFinished(() => disk.destroy())
-    const dataDir = join(folder, 'disk', 'data')
-    const powered = new PoweredInstallation(dataDir, disk, await startInstallation({ dataDir }))
-    onTestFinished(() => powered.running.stop({ force: true }))
-    return powered
+async function send({ running }: PoweredInstallation, requests: number): Promise<void> {
+  for (let i = 0; i < requests; i += 1) {
+    const logs = Array.from({ length: ENTRIES_PER_REQUEST }, () => ({ level: 'info', message: `${i}` }))
+    expect((await postLogs(running, { logs })).status).toBe(202)
   }
+}
 
-  async cutPower(): Promise<void> {
-    await this.#disk.cutPower()
-    await this.running.stop({ force: true })
-    await this.#disk.restorePower()
-    this.running = await startInstallation({ dataDir: this.#dataDir })
-  }
-
-  async send(requests: number): Promise<void> {
-    for (let i = 0; i < requests; i += 1) {
-      const logs = Array.from({ length: ENTRIES_PER_REQUEST }, (_, n) => ({
-        level: 'info',
-        message: `${i}/${n}`,
-      }))
-      const { status } = await postLogs(this.running, { logs })
-      if (status !== 202) throw new Error(`the status is ${status}`)
-    }
-  }
-
-  /** Waits until the queue is empty. @returns the numbers of rows, distinct rows and dead letters */
-  async drained(): Promise<readonly number[]> {
-    const { redisUrl, prefix } = this.running
-    const queue = await drainQueue(redisUrl, queueNames(prefix), 60_000)
-    if (!isEmpty(queue)) throw new Error('the queue is not empty')
-    return stored(this.running)
-  }
+/** Waits until the queue is empty. @returns the numbers of rows, distinct rows and dead letters */
+async function drained({ running }: PoweredInstallation): Promise<readonly number[]> {
+  expect(await drainQueue(running.redisUrl, queueNames(running.prefix), 60_000)).toSatisfy(isEmpty)
+  return stored(running)
 }
 
 // The kernel writes data to the disk after some seconds. The power is cut before that.
 
 it('confirmed rows and dead letters are on the disk after a power cut', async () => {
-  const powered = await PoweredInstallation.start()
-  await powered.send(REQUESTS)
+  const powered = await start()
+  await send(powered, REQUESTS)
   await withClickHouse(powered.running.clickhouse, (client) =>
     client.insert({ table: 'dead_letters', values: [deadLetter], format: 'JSONEachRow' }),
   )
   const expected = [REQUESTS * ENTRIES_PER_REQUEST, REQUESTS * ENTRIES_PER_REQUEST, 1]
-  expect(await powered.drained()).toEqual(expected)
+  expect(await drained(powered)).toEqual(expected)
   await powered.cutPower()
-  expect(await powered.drained()).toEqual(expected)
+  expect(await drained(powered)).toEqual(expected)
 }, 180_000)
 
 it('a merged part is on the disk before ClickHouse may remove the original parts', async () => {
-  const powered = await PoweredInstallation.start()
+  const powered = await start()
   for (let part = 1; part <= 3; part += 1) {
-    await powered.send(1)
-    expect(await powered.drained()).toEqual([part * ENTRIES_PER_REQUEST, part * ENTRIES_PER_REQUEST, 0])
+    await send(powered, 1)
+    expect(await drained(powered)).toEqual([part * ENTRIES_PER_REQUEST, part * ENTRIES_PER_REQUEST, 0])
   }
   const { clickhouse } = powered.running
   await command(clickhouse, 'OPTIMIZE TABLE logs FINAL')
@@ -113,5 +101,5 @@ it('a merged part is on the disk before ClickHouse may remove the original parts
   fsyncSync(table)
   closeSync(table)
   await powered.cutPower()
-  expect(await powered.drained()).toEqual([3 * ENTRIES_PER_REQUEST, 3 * ENTRIES_PER_REQUEST, 0])
+  expect(await drained(powered)).toEqual([3 * ENTRIES_PER_REQUEST, 3 * ENTRIES_PER_REQUEST, 0])
 }, 180_000)

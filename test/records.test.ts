@@ -4,8 +4,6 @@ import { encodeLogs, jsonLogs, type OtlpResourceLogs } from '@sluice/harness/otl
 import { levelsByName } from '@sluice/records'
 import { describe, expect, it } from 'vitest'
 import { sharedTestApi } from '../apps/api/test/support/shared-api.ts'
-import { type EntryContext, entryOfLine } from '../packages/pino-transport/src/line-entry.ts'
-import { pinoLevelNames } from '../packages/pino-transport/src/options.ts'
 
 /** What a record says, in the words of its sender. */
 interface Said {
@@ -95,11 +93,7 @@ const knownLevels: readonly Leveled[] = [
   ),
 ]
 const unknownLevels = ['', 'banana', 'errors', '35', '__proto__', 'constructor', 'x'.repeat(300)]
-const levelsWith = (fallback: string): readonly Leveled[] => [
-  ...knownLevels,
-  ...unknownLevels.map((name): Leveled => [{ level: name }, fallback]),
-]
-const levels = levelsWith('log')
+const levels = [...knownLevels, ...unknownLevels.map((name): Leveled => [{ level: name }, 'log'])]
 
 const environments: Readonly<Record<string, readonly string[]>> = {
   development: ['development', 'develop', 'dev'],
@@ -143,33 +137,5 @@ describe.each(Object.entries<Source>(sources))('%s', (name, { url, headers = {},
   it.each(name === 'Loki' ? [] : [numbered])('reads the numbers of OpenTelemetry', async (...expected) => {
     const rows = await rowsOf(expected.map((_, at) => ({ severityNumber: at + 1 })))
     expect(rows.map(({ level }) => level)).toEqual(expected)
-  })
-})
-
-/** It makes entries of the contract, before they reach the API. */
-describe('the transport of pino', () => {
-  const context: EntryContext = {
-    levelNames: pinoLevelNames,
-    messageKey: 'msg',
-    errorKey: 'err',
-    hasService: false,
-  }
-  const entryOf = (said: Said): ReturnType<typeof entryOfLine> =>
-    entryOfLine(JSON.stringify({ msg: 'm', ...said }), context)
-
-  it('reads every name of a level, and has another default', () => {
-    // pino writes its numbers as numbers.
-    const expected = levelsWith('info').filter(
-      ([{ level }]) => typeof level === 'number' || !/^\d0$/.test(level ?? ''),
-    )
-    expect(expected.map(([said]) => [said, entryOf(said).level])).toEqual(expected)
-  })
-
-  it('reads every name of an environment', () => {
-    const read = namedEnvironments.map(([environment]) => [
-      environment,
-      entryOf({ environment }).environment ?? '',
-    ])
-    expect(read).toEqual(namedEnvironments)
   })
 })

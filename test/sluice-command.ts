@@ -1,5 +1,4 @@
-import type { ClickHouseAccess } from '@sluice/clickhouse'
-import { clickhouseEnvironment } from '@sluice/local'
+import { clickhouseEnvironment, type Installation } from '@sluice/local'
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
@@ -16,14 +15,8 @@ export async function runSluice(
   })
 }
 
-export interface StatusOf {
-  readonly redisUrl: string
-  readonly prefix: string
-  readonly clickhouse: ClickHouseAccess
-}
-
 /** Runs `sluice status --json`. @returns its object and its exit code */
-export async function runStatus({ redisUrl, prefix, clickhouse }: StatusOf): Promise<{
+export async function runStatus({ redisUrl, prefix, clickhouse }: Installation): Promise<{
   readonly status: Record<string, unknown>
   readonly code: number
 }> {

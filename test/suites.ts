@@ -13,16 +13,9 @@ export const suites = {
     hookTimeout: 60_000,
   },
   // One Redis and one ClickHouse serve all files. Each uses a prefix and a database of its own.
-  integration: {
-    isolate: false,
-    globalSetup: ['test/harness/src/global-setup.ts'],
-    hookTimeout: 120_000,
-  },
+  integration: { isolate: false, globalSetup: ['test/harness/src/global-setup.ts'], hookTimeout: 120_000 },
   // Each file starts processes of its own: installations, clusters, failing servers.
-  system: {
-    globalSetup: ['test/harness/src/global-setup.ts'],
-    hookTimeout: 120_000,
-  },
+  system: { globalSetup: ['test/harness/src/global-setup.ts'], hookTimeout: 120_000 },
   // The published packages, packed and installed.
   packed: { testTimeout: 120_000, hookTimeout: 120_000 },
   // Includes building the images: half a minute without a cache, and longer over a slow network.

@@ -7,16 +7,7 @@
 //   restore    The manifest of the repository is put back.
 //
 // This file is plain JavaScript because npm runs it with any version of Node.
-import {
-  copyFileSync,
-  cpSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 
 const MANIFEST = 'package.json'
@@ -34,12 +25,12 @@ steps[step]()
 function replaceManifest() {
   // An earlier run may have failed.
   restoreManifest()
-  rmSync(COMPILED, { recursive: true, force: true })
-  copyFileSync(MANIFEST, ORIGINAL)
-  const manifest = JSON.parse(readFileSync(MANIFEST, 'utf8'))
+  fs.rmSync(COMPILED, { recursive: true, force: true })
+  fs.copyFileSync(MANIFEST, ORIGINAL)
+  const manifest = JSON.parse(fs.readFileSync(MANIFEST, 'utf8'))
   const { exports, ...publishConfig } = manifest.publishConfig
   for (const bundled of bundledBy(manifest))
-    cpSync(join('..', bundled, 'src'), join('src', COPIES, bundled), { recursive: true })
+    fs.cpSync(join('..', bundled, 'src'), join('src', COPIES, bundled), { recursive: true })
   // Undefined members are left out.
   const published = {
     ...manifest,
@@ -49,7 +40,7 @@ function replaceManifest() {
     scripts: undefined,
     devDependencies: undefined,
   }
-  writeFileSync(MANIFEST, `${JSON.stringify(published, undefined, 2)}\n`)
+  fs.writeFileSync(MANIFEST, `${JSON.stringify(published, undefined, 2)}\n`)
 }
 
 /** The dependencies that are not published. */
@@ -68,16 +59,17 @@ function publishedDependencies({ dependencies = {} }) {
 }
 
 function manifestOf(name) {
-  return JSON.parse(readFileSync(join('..', name.slice(SCOPE.length), MANIFEST), 'utf8'))
+  return JSON.parse(fs.readFileSync(join('..', name.slice(SCOPE.length), MANIFEST), 'utf8'))
 }
 
 function rewriteImports() {
-  const bundled = bundledBy(JSON.parse(readFileSync(ORIGINAL, 'utf8')))
-  for (const file of readdirSync(COMPILED, { recursive: true, encoding: 'utf8' })) {
+  const bundled = bundledBy(JSON.parse(fs.readFileSync(ORIGINAL, 'utf8')))
+  for (const file of fs.readdirSync(COMPILED, { recursive: true, encoding: 'utf8' })) {
     if (!/\.(d\.ts|js)$/.test(file)) continue
     const path = join(COMPILED, file)
     const copies = relative(dirname(file), COPIES) || '.'
-    const text = readFileSync(path, 'utf8')
+    const text = fs
+      .readFileSync(path, 'utf8')
       .replaceAll(/(from |import\()'(\.\.?\/[^']+)\.ts'/g, "$1'$2.js'")
       .replaceAll(
         /(from |import\()'@sluice\/([\w-]+)(?:\/([\w-]+))?'/g,
@@ -86,11 +78,11 @@ function rewriteImports() {
             ? `${start}'${copies.startsWith('.') ? copies : `./${copies}`}/${name}/${module}.js'`
             : whole,
       )
-    writeFileSync(path, text)
+    fs.writeFileSync(path, text)
   }
 }
 
 function restoreManifest() {
-  rmSync(join('src', COPIES), { recursive: true, force: true })
-  if (existsSync(ORIGINAL)) renameSync(ORIGINAL, MANIFEST)
+  fs.rmSync(join('src', COPIES), { recursive: true, force: true })
+  if (fs.existsSync(ORIGINAL)) fs.renameSync(ORIGINAL, MANIFEST)
 }

@@ -12,7 +12,7 @@ import { problems } from '../apps/api/src/problems.ts'
 import { rateLimitSettings } from '../apps/api/src/rate-limits/settings.ts'
 import { sampleSettings } from '../apps/api/src/traces/request-traces.ts'
 import { workerSettings } from '../apps/worker/src/config.ts'
-import { dashboardFiles } from './dashboards/dashboards.ts'
+import { dashboardFiles } from './dashboards/grafana.ts'
 
 interface Setting {
   readonly type: string
@@ -41,17 +41,8 @@ const chartSchemaPath = 'deploy/helm/values.schema.json'
 
 /** The settings that the chart determines itself, from values that have other names. */
 export const settingsOfChart: ReadonlySet<string> = new Set([
-  'HOST',
-  'PORT',
-  'OPS_HOST',
-  'OPS_PORT',
-  'REDIS_URL',
-  'REDIS_TLS_CA_FILE',
-  'REDIS_SENTINEL_PASSWORD',
-  'CLICKHOUSE_URL',
-  'CLICKHOUSE_TLS_CA_FILE',
-  'CLICKHOUSE_USERNAME',
-  'CLICKHOUSE_PASSWORD',
+  ...'HOST PORT OPS_HOST OPS_PORT REDIS_URL REDIS_TLS_CA_FILE REDIS_SENTINEL_PASSWORD'.split(' '),
+  ...'CLICKHOUSE_URL CLICKHOUSE_TLS_CA_FILE CLICKHOUSE_USERNAME CLICKHOUSE_PASSWORD'.split(' '),
 ])
 
 /** The schema of the chart's values, in which the properties of `settings` are replaced. */
@@ -127,28 +118,12 @@ function apiPage(): string {
     table(
       ['Content-Type', 'Body', 'Response'],
       [
-        [
-          '`application/json`',
-          'One entry',
-          '`202 {"id","status":"accepted","timestamp"}`: the timestamp of the entry, or the time of receipt',
-        ],
-        [
-          '`application/json`',
-          '`{"logs":[entries]}` or an array of entries',
-          '`202 {"success":true,"accepted","rejected"}` and, for rejected entries, `errors:[{index,path,code,message}]`',
-        ],
-        ['`application/x-ndjson`', 'One entry per line', 'The same as for several entries in JSON'],
-        [
-          '`application/x-protobuf`',
-          'OTLP: `ExportLogsServiceRequest`',
-          '`200` with `ExportLogsServiceResponse`; errors as `google.rpc.Status`',
-        ],
-        [
-          '`application/json`',
-          'OTLP: `{"resourceLogs":[…]}`',
-          '`200 {}` and, for rejected records, `partialSuccess:{rejectedLogRecords,errorMessage}`',
-        ],
-      ],
+        '`application/json` | One entry | `202 {"id","status":"accepted","timestamp"}`: the timestamp of the entry, or the time of receipt',
+        '`application/json` | `{"logs":[entries]}` or an array of entries | `202 {"success":true,"accepted","rejected"}` and, for rejected entries, `errors:[{index,path,code,message}]`',
+        '`application/x-ndjson` | One entry per line | The same as for several entries in JSON',
+        '`application/x-protobuf` | OTLP: `ExportLogsServiceRequest` | `200` with `ExportLogsServiceResponse`; errors as `google.rpc.Status`',
+        '`application/json` | OTLP: `{"resourceLogs":[…]}` | `200 {}` and, for rejected records, `partialSuccess:{rejectedLogRecords,errorMessage}`',
+      ].map((row) => row.split(' | ')),
     ),
     `\`Content-Encoding\` may be ${encodings}. A request has at most ${number(limits.entriesPerRequestMax)} entries and ` +
       `${number(limits.bodyBytesMax)} bytes after decoding. With an \`Idempotency-Key\` header (1–255 visible ASCII characters) the ` +

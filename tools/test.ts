@@ -59,17 +59,8 @@ const parts: readonly Part[] = [
   {
     name: 'monitoring',
     suites: ['monitoring'],
-    filters: ['rules', 'queries'],
-    prepare: ['tools/prometheus.sh', `${cache}/prometheus`],
-    path: ['prometheus/usr/bin'],
-  },
-  // Real faults until each alert fires. Takes five minutes, so it runs only if it is named.
-  {
-    name: 'alerts',
-    suites: ['monitoring'],
-    filters: ['faults'],
-    prepare: ['tools/prometheus.sh', `${cache}/prometheus`],
-    path: ['prometheus/usr/bin'],
+    prepare: ['tools/unpack-packages.sh', `${cache}/prometheus`, 'trixie', 'prometheus'],
+    path: ['prometheus/root/usr/bin'],
   },
   // The Collector takes minutes to compile, so it is used only if tools/collector.sh has compiled it before.
   {
@@ -85,7 +76,6 @@ const parts: readonly Part[] = [
     wrapper: ['tools/with-deploy-tools.sh'],
   },
 ]
-const ONLY_IF_NAMED = new Set(['alerts'])
 const PREPARE_MS_MAX = 480_000
 
 const checks = [
@@ -146,9 +136,7 @@ async function runParts(names: readonly string[]): Promise<void> {
   const unknown = names.find((name) => parts.every((part) => part.name !== name))
   if (unknown !== undefined)
     throw new Error(`no part is called ${unknown}: ${parts.map(({ name }) => name).join(', ')}`)
-  const chosen = parts.filter(({ name }) =>
-    names.length === 0 ? !ONLY_IF_NAMED.has(name) : names.includes(name),
-  )
+  const chosen = parts.filter(({ name }) => names.length === 0 || names.includes(name))
   mkdirSync(cache, { recursive: true })
   const preparations = new Map<string, Promise<Outcome>>()
   for (const { prepare = ['true'] } of chosen) {
@@ -162,8 +150,6 @@ async function runParts(names: readonly string[]): Promise<void> {
     if (outcome?.passed === true) runVitest(part.suites, part.filters ?? [], part)
     else skipped.push(`${part.name}: ${outcome?.output.trim().split('\n').at(-1) ?? ''}`)
   }
-  if (names.length === 0)
-    skipped.push(...[...ONLY_IF_NAMED].map((name) => `${name}: npm run test:release -- ${name}`))
   console.log(['\nNot run:', ...skipped.map((line) => `  ${line}`)].join('\n'))
 }
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Runs a command that needs Helm, kubectl-validate and the schemas of custom resources.
+# Runs a command that needs Helm and kubectl-validate.
 #
 #   tools/with-deploy-tools.sh COMMAND…
 #
 # What is not on the PATH is compiled from the Go module proxy, once, into SLUICE_TOOLS_DIR (by default sluice-tools in the user's
-# cache), which takes two cores about four minutes. SLUICE_TEST_CRDS gets the folders of the schemas, separated by colons; it stays empty
-# where Go cannot download them.
+# cache), which takes two cores about four minutes.
 set -euo pipefail
 cache=${SLUICE_TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice-tools}
 
@@ -27,16 +26,5 @@ provide() {
 provide helm helm.sh/helm/v4 v4.3.1 /cmd/helm
 provide kubectl-validate sigs.k8s.io/kubectl-validate v0.0.4 ''
 
-# The modules have the custom resource definitions of KEDA and of the Prometheus operator as files. Nothing is compiled.
-crds=''
-if command -v go >/dev/null; then
-  for source in github.com/kedacore/keda/v2@v2.21.0:config/crd/bases \
-    github.com/prometheus-operator/prometheus-operator@v0.85.0:example/prometheus-operator-crd; do
-    module=$(go mod download -json "${source%%:*}" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p') && [ -n "$module" ] &&
-      crds="$crds${crds:+:}$module/${source#*:}" || echo "The custom resources of ${source%%:*} are not validated." >&2
-  done
-else
-  echo 'The custom resources of KEDA and the Prometheus operator are not validated: there is no Go to download their schemas.' >&2
-fi
-export PATH SLUICE_TEST_CRDS="$crds"
+export PATH
 exec "$@"

@@ -14,20 +14,16 @@ import { buildTopology, linkName, type Topology } from './schedule.ts'
 import { Victim } from './victim.ts'
 
 export interface ChaosInstallationOptions {
-  /** The folder for data and logs. Default: a temporary directory. */
   readonly dataDir?: string
   readonly apis: number
   readonly workers: number
-  /** Additional environment variables of every worker. */
   readonly workerEnvironment?: Readonly<Record<string, string>>
   /** Whether Redis and ClickHouse have disks of their own, whose power can be cut. Needs `dataDir`. */
   readonly hasPowerCuts?: boolean
 }
 
-export interface ChaosSettlement extends Settlement {
-  /** What the metrics say of all rows, before the processes stop. */
-  readonly accounts: Accounts
-}
+/** With what the metrics say of all rows, before the processes stop. */
+export type ChaosSettlement = Settlement & { readonly accounts: Accounts }
 
 const PREFIX = 'chaos'
 const PROJECT_ID = 'chaos'
@@ -75,13 +71,11 @@ export class ChaosInstallation {
         provisionProject(registry, PROJECT_ID),
       )
       const installation = new ChaosInstallation(services, disks, apiKey, options)
-      const { processes } = installation.topology
-      const apis = processes.filter(({ role }) => role === 'api')
-      const workers = processes.filter(({ role }) => role === 'worker')
-      await Promise.all([
-        ...apis.map(({ name }) => installation.#addApi(name)),
-        ...workers.map(({ name }) => installation.#addWorker(name)),
-      ])
+      const add = async ({ name, role }: Topology['processes'][number]): Promise<void> => {
+        if (role === 'api') await installation.#addApi(name)
+        else if (role === 'worker') await installation.#addWorker(name)
+      }
+      await Promise.all(installation.topology.processes.map(add))
       // The files of the configuration, which only a start needs.
       for (const disk of disks.values()) await disk.sync()
       return installation
@@ -94,11 +88,9 @@ export class ChaosInstallation {
 
   /** The addresses of the APIs for clients, through their links. */
   get apiUrls(): string[] {
-    const names = this.topology.links.filter(({ from }) => from === 'clients').map(({ name }) => name)
-    return names.map((name) => this.linkNamed(name).url)
+    return this.linksTo('api').map(({ url }) => url)
   }
 
-  /** Aborted when the faults end. */
   get healing(): AbortSignal {
     return this.#healing.signal
   }
@@ -107,7 +99,6 @@ export class ChaosInstallation {
     return [...this.#victims.values()]
   }
 
-  /** The APIs and workers. */
   get apps(): Victim[] {
     return this.victims.filter(({ process }) => process.role === 'api' || process.role === 'worker')
   }
@@ -124,7 +115,6 @@ export class ChaosInstallation {
     return this.topology.links.filter(({ to }) => to === server).map(({ name }) => this.linkNamed(name))
   }
 
-  /** The disk of Redis or ClickHouse. */
   disk(name: string): PowerDisk {
     return found(this.#disks.get(name), `the disk of ${name}`)
   }
@@ -164,24 +154,19 @@ export class ChaosInstallation {
     await Promise.all(this.victims.map((victim) => victim.revive()))
   }
 
-  /**
-   * Drains the queue, stops the APIs and workers, waits for their last inserts, and compares the journal with what is
-   * stored.
-   */
+  /** Drains the queue, stops the APIs and workers, waits for their last inserts, and compares the journal with what is stored. */
   async settle(journal: Journal, drainDeadlineMs?: number): Promise<ChaosSettlement> {
     let accounts: Accounts | undefined
-    const settlement = await settle({ ...this.services, shards: [queueNames(PREFIX)] }, journal, {
-      ...(drainDeadlineMs === undefined ? {} : { drainDeadlineMs }),
-      drained: async () => {
-        accounts = await readAccounts(this.#opsUrls)
-        await Promise.all(this.apps.map((victim) => victim.retire()))
-      },
-    })
+    const drained = async (): Promise<void> => {
+      accounts = await readAccounts(this.#opsUrls)
+      await Promise.all(this.apps.map((victim) => victim.retire()))
+    }
+    const stores = { ...this.services, shards: [queueNames(PREFIX)] }
+    const settlement = await settle(stores, journal, { drainDeadlineMs, drained })
     if (accounts === undefined) throw new Error('the metrics were not read')
     return { ...settlement, accounts }
   }
 
-  /** Kills all processes. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     this.#healing.abort()
@@ -193,30 +178,17 @@ export class ChaosInstallation {
   }
 
   async #addApi(name: string): Promise<void> {
-    const { supervisor, redisUrl } = this.services
-    const toRedis = await this.#openLink(name, 'redis', redisUrl)
-    const { process, url, opsUrl } = await startApi(supervisor, {
-      name,
-      prefix: PREFIX,
-      redisUrl: toRedis,
-      environment: this.#clockEnvironment(name),
-    })
+    const { process, url, opsUrl } = await startApi(this.services.supervisor, await this.#appOptions(name))
     this.#opsUrls.push(opsUrl)
     await this.#openLink('clients', name, url)
     this.#addVictim(process)
   }
 
   async #addWorker(name: string): Promise<void> {
-    const { supervisor, redisUrl, clickhouse } = this.services
-    const toRedis = await this.#openLink(name, 'redis', redisUrl)
-    const toClickHouse = await this.#openLink(name, 'clickhouse', clickhouse.url)
-    const { process, opsUrl } = await startWorker(supervisor, {
-      name,
-      prefix: PREFIX,
-      redisUrl: toRedis,
-      clickhouse: { ...clickhouse, url: toClickHouse },
-      environment: { ...this.#workerEnvironment, ...this.#clockEnvironment(name) },
-    })
+    const { supervisor, clickhouse } = this.services
+    const url = await this.#openLink(name, 'clickhouse', clickhouse.url)
+    const options = { ...(await this.#appOptions(name)), clickhouse: { ...clickhouse, url } }
+    const { process, opsUrl } = await startWorker(supervisor, options)
     this.#opsUrls.push(opsUrl)
     this.#addVictim(process)
   }
@@ -225,19 +197,19 @@ export class ChaosInstallation {
     return join(this.services.dataDir, `${name}.clock`)
   }
 
-  #clockEnvironment(name: string): Readonly<Record<string, string>> {
-    return {
+  async #appOptions(name: string) {
+    const environment = {
       NODE_OPTIONS: `--import=${import.meta.resolve('@sluice/harness/shifted-clock')}`,
       CLOCK_SHIFT_FILE: this.#clockFile(name),
+      ...(name.startsWith('worker') && this.#workerEnvironment),
     }
+    const redisUrl = await this.#openLink(name, 'redis', this.services.redisUrl)
+    return { name, prefix: PREFIX, redisUrl, environment }
   }
 
   #addVictim(process: Victim['process']): void {
-    const victim = new Victim(process, {
-      healing: this.#healing.signal,
-      stopping: this.#stopping.signal,
-    })
-    this.#victims.set(victim.name, victim)
+    const signals = { healing: this.#healing.signal, stopping: this.#stopping.signal }
+    this.#victims.set(process.name, new Victim(process, signals))
   }
 
   /** @returns the target's URL, through the link */
@@ -250,10 +222,8 @@ export class ChaosInstallation {
 
 async function mountDisks(dataDir: string): Promise<Map<string, PowerDisk>> {
   const disks = new Map<string, PowerDisk>()
-  for (const name of ['redis', 'clickhouse']) {
-    const disk = await PowerDisk.mount(join(dataDir, `${name}.img`), join(dataDir, name), DISK_SIZE)
-    disks.set(name, disk)
-  }
+  for (const name of ['redis', 'clickhouse'])
+    disks.set(name, await PowerDisk.mount(join(dataDir, `${name}.img`), join(dataDir, name), DISK_SIZE))
   return disks
 }
 

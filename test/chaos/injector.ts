@@ -12,103 +12,91 @@ export interface FaultRecord {
   applied: boolean
 }
 
-/** Injects the faults of a schedule. They may overlap. */
-export class Injector {
-  readonly records: FaultRecord[] = []
-  readonly #installation: ChaosInstallation
-  readonly #log: (fault: Fault) => void
-  readonly #running: Promise<void>[] = []
-
-  /** @param log called when a fault begins */
-  constructor(installation: ChaosInstallation, log: (fault: Fault) => void) {
-    this.#installation = installation
-    this.#log = log
-  }
-
-  /** Resolves when the last fault has begun. */
-  async run(faults: readonly Fault[]): Promise<void> {
-    const startMs = performance.now()
-    for (const fault of faults) {
-      await pause(startMs + fault.atMs - performance.now())
-      this.#log(fault)
-      this.#running.push(this.#apply(fault))
-    }
-    await pause(0)
-  }
-
-  /** Resolves when all faults have ended. Must be called after the installation was healed. */
-  async settle(): Promise<void> {
-    await Promise.all(this.#running)
-  }
-
-  async #apply(fault: Fault): Promise<void> {
+/**
+ * Injects the faults of a schedule, which may overlap. Resolves when the last fault has begun.
+ *
+ * @param log called when a fault begins
+ * @returns the faults as they happen, and a promise that all have ended, which they do when the installation is healed
+ */
+export async function injectFaults(
+  installation: ChaosInstallation,
+  faults: readonly Fault[],
+  log: (fault: Fault) => void,
+): Promise<{ records: readonly FaultRecord[]; ended: Promise<unknown> }> {
+  const records: FaultRecord[] = []
+  const running: Promise<void>[] = []
+  const apply = async (fault: Fault): Promise<void> => {
     const record: FaultRecord = { fault, startedAtMs: performance.now(), endedAtMs: undefined, applied: true }
-    this.records.push(record)
-    record.applied = await this.#inject(fault)
+    records.push(record)
+    record.applied = await inject(installation, fault)
     record.endedAtMs = performance.now()
   }
+  const startMs = performance.now()
+  for (const fault of faults) {
+    await pause(startMs + fault.atMs - performance.now())
+    log(fault)
+    running.push(apply(fault))
+  }
+  return { records, ended: Promise.all(running) }
+}
 
-  async #inject(fault: Fault): Promise<boolean> {
-    if ('process' in fault) return this.#injectIntoProcess(fault)
-    if ('link' in fault) return this.#injectIntoLink(fault)
-    const installation = this.#installation
-    const end = this.#endOf(fault)
-    if (fault.kind === 'outage') {
-      const links = installation.linksTo(fault.server)
-      await Promise.all(links.map((link) => link.down()))
-      await end
-      await Promise.all(links.map((link) => link.up()))
-    } else if (fault.kind === 'memory') {
-      await installation.limitMemory(fault.bytes)
-      await end
-      await installation.limitMemory(undefined)
-    } else {
-      await installation.rejectBrackets(true)
-      await end
-      await installation.rejectBrackets(false)
-    }
+/** @returns whether the fault had an effect */
+async function inject(installation: ChaosInstallation, fault: Fault): Promise<boolean> {
+  const end = (): Promise<void> => pause('forMs' in fault ? fault.forMs : 0, installation.healing)
+  const between = async (begin: () => unknown, finish: () => unknown): Promise<true> => {
+    await begin()
+    await end()
+    await finish()
     return true
   }
-
-  async #injectIntoProcess(fault: Extract<Fault, { process: string }>): Promise<boolean> {
-    const installation = this.#installation
+  if ('process' in fault) {
     const victim = installation.victim(fault.process)
     if (fault.kind === 'kill') return victim.kill(fault.downMs)
     if (fault.kind === 'terminate') return victim.terminate(fault.downMs)
     if (fault.kind === 'freeze') return victim.freeze(fault.forMs)
     if (fault.kind === 'power') return victim.cutPower(installation.disk(fault.process), fault.downMs)
-    await installation.shiftClock(fault.process, fault.shiftMs)
-    await this.#endOf(fault)
-    await installation.shiftClock(fault.process, 0)
+    const shift = (ms: number) => () => installation.shiftClock(fault.process, ms)
+    await between(shift(fault.shiftMs), shift(0))
     return victim.process.running
   }
-
-  async #injectIntoLink(fault: Extract<Fault, { link: string }>): Promise<boolean> {
-    const link = this.#installation.linkNamed(fault.link)
+  if ('link' in fault) {
+    const link = installation.linkNamed(fault.link)
     if (fault.kind === 'reset') return link.reset() > 0
     if (fault.kind === 'silence') return link.silence() > 0
-    const end = this.#endOf(fault)
+    if (fault.kind === 'unplug')
+      return between(
+        () => link.down(),
+        () => link.up(),
+      )
     if (fault.kind === 'black-hole') {
-      link.hold(fault.direction)
-      await end
-      if (fault.ending === 'reset') link.reset()
+      const { direction, ending } = fault
+      await between(
+        () => link.hold(direction),
+        () => ending === 'reset' && link.reset(),
+      )
       link.resume()
       return true
     }
-    if (fault.kind === 'unplug') {
-      await link.down()
-      await end
-      await link.up()
-      return true
-    }
     const cutsBefore = link.cuts
-    link.armCut(fault)
-    await end
-    link.disarmCut()
+    await between(
+      () => link.armCut(fault),
+      () => link.disarmCut(),
+    )
     return link.cuts > cutsBefore
   }
-
-  #endOf({ forMs }: { readonly forMs: number }): Promise<void> {
-    return pause(forMs, this.#installation.healing)
-  }
+  if (fault.kind === 'rule')
+    return between(
+      () => installation.rejectBrackets(true),
+      () => installation.rejectBrackets(false),
+    )
+  if (fault.kind === 'memory')
+    return between(
+      () => installation.limitMemory(fault.bytes),
+      () => installation.limitMemory(undefined),
+    )
+  const links = installation.linksTo(fault.server)
+  return between(
+    () => Promise.all(links.map((link) => link.down())),
+    () => Promise.all(links.map((link) => link.up())),
+  )
 }

@@ -1,9 +1,7 @@
 // `npm run lab -- chaos`: sends entries while processes, connections, disks and clocks fail, then compares what was acknowledged with what is
 // stored.
 import { CommandLine, randomSeed } from '@sluice/harness/command-line'
-import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describeReport } from './report.ts'
 import { planRun, runChaos, runSettings } from './run.ts'
 import { describeFault } from './schedule.ts'
 
@@ -14,7 +12,6 @@ const commandLine = new CommandLine(`npm run lab -- chaos [options]
   --rate N      entries per second; default ${runSettings.entriesPerSecond}
   --power       cuts the power of Redis and ClickHouse, too; needs root, two loop devices, e2fsprogs and perl
   --plan        prints the schedule without running it
-  --json FILE   writes a report
 
 Exits with status 1 if an entry was lost or duplicated, or a process crashed.
 `)
@@ -23,7 +20,6 @@ const values = commandLine.read({
   minutes: { type: 'string', default: '1' },
   seed: { type: 'string', default: randomSeed() },
   rate: { type: 'string', default: String(runSettings.entriesPerSecond) },
-  json: { type: 'string' },
   plan: { type: 'boolean', default: false },
   power: { type: 'boolean', default: false },
 })
@@ -39,8 +35,7 @@ if (values.plan) {
   for (const fault of plan) log(describeFault(fault))
 } else {
   const { report, keptDataDir } = await runChaos({ seed, minutes, entriesPerSecond, hasPowerCuts, log })
-  log(`\n${describeReport(report)}`)
-  if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(report, null, 2)}\n`)
+  log(`\n${report.text}`)
   if (keptDataDir !== undefined) log(`the logs of the processes are in ${join(keptDataDir, 'logs')}`)
   process.exitCode = report.passed ? 0 : 1
 }

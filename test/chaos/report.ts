@@ -7,8 +7,14 @@ import type { FaultRecord } from './injector.ts'
 import { describeFault } from './schedule.ts'
 import type { Victim } from './victim.ts'
 
-/** The results of a run. */
-export type Report = ReturnType<typeof buildReport>
+export interface Report {
+  /** No entry is lost, duplicated, or stored although rejected; the queue is empty; and no process exited by itself. */
+  readonly passed: boolean
+  readonly acknowledged: number
+  /** How often a process was killed by `kill -9`. */
+  readonly kills: number
+  readonly text: string
+}
 
 export interface RunFacts extends ChaosSettlement {
   readonly seed: number
@@ -26,42 +32,34 @@ const LISTED_MAX = 20
 /** A fault may affect an entry that is sent this long after its end, or this long before its beginning. */
 const NEARBY_MS = { before: 2_000, after: 5_000 } as const
 
-export function buildReport(facts: RunFacts) {
+export function buildReport(facts: RunFacts): Report {
   const { journal, records, victims, findings, logs } = facts
   const applied = records.filter((record) => record.applied).map(({ fault }) => fault)
   const kills = applied.flatMap((fault) => (fault.kind === 'kill' ? [fault.process] : []))
-  const unexpectedExits = victims.flatMap((victim) => victim.unexpectedExits)
-  return {
-    seed: facts.seed,
-    minutes: facts.minutes,
-    /** No entry is lost, duplicated, or stored although rejected; the queue is empty; and no process exited by itself. */
-    passed: isExactlyOnce(facts) && isBalanced(facts) && unexpectedExits.length + logs.fatal.length === 0,
-    acknowledged: journal.count('acknowledged'),
-    settlement: describeSettlement(journal, facts),
-    /** Some of the entries for which the run failed. */
-    wrong: [findings.lost, findings.doubled, findings.storedThoughRejected].flatMap((entries) =>
-      spread(entries, LISTED_MAX).map((entry) => listEntry(entry, facts)),
-    ),
-    accounts: facts.accounts,
-    faults: tally(applied.map(({ kind }) => kind)),
-    /** How often each process was killed by `kill -9`, and the total. */
-    kills: { ...tally(kills), total: kills.length },
-    /** Faults without an effect: the process was already down, or the link had no traffic. */
-    skippedFaults: records.length - applied.length,
-    /** How often each status was received, and how often each connection error occurred. */
-    answers: Object.fromEntries(journal.answers),
-    /** From the end of the faults until all processes were ready. */
-    recoveryMs: Math.round(facts.recoveryMs),
-    unexpectedExits,
-    slowStarts: victims.reduce((sum, { slowStarts }) => sum + slowStarts, 0),
-    /** How often each exit code or signal followed a SIGTERM. */
-    terminations: tally(
-      victims.flatMap(({ name, terminations }) =>
-        terminations.map(({ code, signal }) => `${name} ${signal ?? `exit code ${code ?? '?'}`}`),
-      ),
-    ),
-    logs,
-  }
+  const exits = victims.flatMap((victim) => victim.unexpectedExits)
+  const slowStarts = victims.reduce((sum, victim) => sum + victim.slowStarts, 0)
+  const terminations = victims.flatMap((victim) =>
+    victim.terminations.map(({ code, signal }) => `${victim.name} ${signal ?? `exit code ${code ?? '?'}`}`),
+  )
+  const passed = isExactlyOnce(facts) && isBalanced(facts) && exits.length + logs.fatal.length === 0
+  const wrong = [findings.lost, findings.doubled, findings.storedThoughRejected]
+  const text = [
+    `${passed ? 'PASSED' : 'FAILED'}  seed ${facts.seed}, ${facts.minutes} minutes`,
+    // Those without an effect: the process was already down, or the link had no traffic.
+    `faults        ${counts(tally(applied.map(({ kind }) => kind)))}; ${records.length - applied.length} had no effect`,
+    `kills         ${counts(tally(kills))}, total ${kills.length}`,
+    `terminations  ${counts(tally(terminations))}`,
+    `answers       ${counts(Object.fromEntries(journal.answers))}`,
+    `accounts      ${counts(facts.accounts)}, according to the metrics`,
+    `recovery      ${Math.round(facts.recoveryMs)} ms`,
+    `exits         ${exits.length} unexpected, ${slowStarts} starts missed their deadline`,
+    `log lines     fatal ${logs.fatal.length}, error: ${counts(logs.errors)}, not JSON: ${counts(logs.strange)}`,
+    describeSettlement(journal, facts),
+    ...wrong.flatMap((entries) => spread(entries, LISTED_MAX).map((entry) => listEntry(entry, facts))),
+    ...exits.map((exit) => `  ${exit.process} exited: ${exit.signal ?? `code ${exit.code}`}`),
+    ...logs.fatal.map((line) => `  ${line.slice(0, 300)}`),
+  ].join('\n')
+  return { passed, acknowledged: journal.count('acknowledged'), kills: kills.length, text }
 }
 
 /** Whether the metrics say of the rows what is true: nothing is queued, and the tables have what was added. */
@@ -86,27 +84,6 @@ function listEntry({ number, sentAtMs, outcome, rows, deadLetters }: Finding, fa
   return [
     `  ${facts.journal.message(number)}: ${outcome}, ${rows} rows, ${deadLetters} dead letters, sent at ${sentAtS} s`,
     ...during.map(({ fault }) => `      ${describeFault(fault).trim()}`),
-  ].join('\n')
-}
-
-/** The report for a terminal. */
-export function describeReport(report: Report): string {
-  const { unexpectedExits, logs } = report
-  return [
-    `${report.passed ? 'PASSED' : 'FAILED'}  seed ${report.seed}, ${report.minutes} minutes`,
-    `faults        ${counts(report.faults)}; ${report.skippedFaults} had no effect`,
-    `kills         ${counts(report.kills)}`,
-    `terminations  ${counts(report.terminations)}`,
-    `answers       ${counts(report.answers)}`,
-    `accounts      ${counts(report.accounts)}, according to the metrics`,
-    `recovery      ${report.recoveryMs} ms`,
-    `exits         ${unexpectedExits.length} unexpected, ${report.slowStarts} starts missed their deadline`,
-    `log lines     fatal ${logs.fatal.length}, error: ${counts(logs.errors)}, not JSON: ${counts(logs.strange)}`,
-    report.settlement,
-    ...report.wrong,
-    ...unexpectedExits.map((exit) => `  ${exit.process} exited: ${exit.signal ?? `code ${exit.code}`}`),
-    ...logs.fatal.map((line) => `  ${line.slice(0, 300)}`),
-    '',
   ].join('\n')
 }
 

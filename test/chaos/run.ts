@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ChaosInstallation } from './chaos-installation.ts'
-import { Injector } from './injector.ts'
+import { injectFaults } from './injector.ts'
 import { buildReport, type Report } from './report.ts'
 import { buildTopology, describeFault, planFaults, type Fault } from './schedule.ts'
 
@@ -16,9 +16,7 @@ export interface RunOptions {
   readonly entriesPerSecond: number
   /** Whether the power of Redis and ClickHouse is cut, too. See `PowerDisk` for what it needs. */
   readonly hasPowerCuts: boolean
-  /** See `PlanOptions`. */
   readonly deckMs?: number
-  /** Receives the progress, line by line. */
   readonly log: (line: string) => void
 }
 
@@ -34,7 +32,6 @@ export const runSettings = {
   drainDeadlineMs: 300_000,
 } as const
 
-/** The faults of a run. */
 export function planRun({
   seed,
   minutes,
@@ -46,8 +43,7 @@ export function planRun({
 }
 
 /**
- * Sends entries while faults happen, then heals everything, drains the queue, and compares what was acknowledged with what
- * is stored.
+ * Sends entries while faults happen, then heals everything, drains the queue, and compares what was acknowledged with what is stored.
  *
  * @returns the report, and the folder of data and logs, which is kept if the run failed
  */
@@ -79,17 +75,16 @@ async function runOn(installation: ChaosInstallation, options: RunOptions): Prom
   const { apiUrls, apiKey, victims } = installation
   // Not the generator of the schedule: how many numbers the load draws depends on the machine.
   const load = new Load({ journal, apiUrls, apiKey, random: seededRandom(seed + 1), entriesPerSecond })
-  const injector = new Injector(installation, (fault) => log(describeFault(fault)))
-
   const startedAtMs = performance.now()
   load.start()
   let recoveryMs = 0
+  let faults: Awaited<ReturnType<typeof injectFaults>> | undefined
   try {
-    await injector.run(planRun(options))
+    faults = await injectFaults(installation, planRun(options), (fault) => log(describeFault(fault)))
     await pause(startedAtMs + minutes * 60_000 - performance.now())
     const healedAtMs = performance.now()
     await installation.heal()
-    await injector.settle()
+    await faults.ended
     recoveryMs = performance.now() - healedAtMs
   } finally {
     await load.stop()
@@ -97,7 +92,7 @@ async function runOn(installation: ChaosInstallation, options: RunOptions): Prom
   log(`all processes are ready after ${Math.round(recoveryMs)} ms; draining the queue`)
   const settlement = await installation.settle(journal, runSettings.drainDeadlineMs)
   const logs = scanLogs(installation.apps.map(({ process }) => process.logFile))
-  const { records } = injector
+  const { records } = faults
   return buildReport({
     seed,
     minutes,

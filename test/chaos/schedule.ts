@@ -27,35 +27,33 @@ interface LinkPlace {
   readonly to: ProcessRole
 }
 
-/** @param apis number of API processes @param workers number of worker processes */
+const places = (role: ProcessRole, count: number): ProcessPlace[] =>
+  Array.from({ length: count }, (_, index) => ({ name: `${role}-${index + 1}`, role }))
+
 export function buildTopology(apis: number, workers: number): Topology {
-  const apiNames = processNames('api', apis)
-  const workerNames = processNames('worker', workers)
+  const links = (from: ProcessRole, count: number, to: ProcessRole): LinkPlace[] =>
+    places(from, count).map(({ name }) => ({ name: linkName(name, to), from, to }))
+  const toRedis = links('worker', workers, 'redis')
+  const toClickHouse = links('worker', workers, 'clickhouse')
   return {
     processes: [
-      ...apiNames.map((name): ProcessPlace => ({ name, role: 'api' })),
-      ...workerNames.map((name): ProcessPlace => ({ name, role: 'worker' })),
+      ...places('api', apis),
+      ...places('worker', workers),
       { name: 'redis', role: 'redis' },
       { name: 'clickhouse', role: 'clickhouse' },
     ],
     links: [
-      ...apiNames.map((name): LinkPlace => ({ name: linkName('clients', name), from: 'clients', to: 'api' })),
-      ...apiNames.map((name): LinkPlace => ({ name: linkName(name, 'redis'), from: 'api', to: 'redis' })),
-      ...workerNames.flatMap((name): LinkPlace[] => [
-        { name: linkName(name, 'redis'), from: 'worker', to: 'redis' },
-        { name: linkName(name, 'clickhouse'), from: 'worker', to: 'clickhouse' },
-      ]),
+      ...places('api', apis).map(
+        ({ name }) => ({ name: linkName('clients', name), from: 'clients', to: 'api' }) as const,
+      ),
+      ...links('api', apis, 'redis'),
+      ...toRedis.flatMap((link, index) => [link].concat(toClickHouse.slice(index, index + 1))),
     ],
   }
 }
 
-/** @param from the process that connects */
 export function linkName(from: string, to: string): string {
   return `${from}>${to}`
-}
-
-function processNames(role: ProcessRole, count: number): string[] {
-  return Array.from({ length: count }, (_, index) => `${role}-${index + 1}`)
 }
 
 /** What happens, and when: milliseconds after the load has begun. */
@@ -101,16 +99,14 @@ type FaultKind =
   /** The power of a server's disk is cut. The server is started again after `downMs`. */
   | { readonly kind: 'power'; readonly process: string; readonly downMs: number }
 
-/** The limits of a schedule. */
-const scheduleLimits = {
+const limits = {
   /** The duration of one deck. It has 18 faults, and 20 with power cuts: one every 3 s, and 6 kills per minute. */
   deckMs: 60_000,
   downMs: { min: 0, max: 5_000 },
   freezeMs: { min: 500, max: 20_000 },
   /** Longer than any lock: another worker takes over the chunks of the frozen one. */
   longFreezeMs: 90_000,
-  /** One deck in this many has a long freeze, if the schedule is long enough for it. The same for the other long faults. */
-  longFaultEveryDecks: 4,
+  /** Shorter schedules have no long faults. */
   longFaultDurationMs: 300_000,
   /** The longest exceeds both the API's timeout for Redis (2 s) and the lock of the workers. */
   blackHoleMs: { min: 500, max: 8_000 },
@@ -129,63 +125,83 @@ const scheduleLimits = {
   cutAfterBytes: { min: 1, max: 16_384 },
 } as const
 
+/** Chooses random victims, durations and times. */
+interface Dealer {
+  readonly between: (limits: { readonly min: number; readonly max: number }) => number
+  /** The same, but the logarithm is evenly distributed. */
+  readonly scaled: (limits: { readonly min: number; readonly max: number }) => number
+  readonly pick: <T>(items: readonly T[]) => T
+  /** Avoids processes that are still frozen where there is another one of the role. */
+  readonly process: (...roles: readonly ProcessRole[]) => string
+  readonly link: (isEligible?: (link: LinkPlace) => boolean) => string
+  readonly freeze: (process: string, forMs: number) => FaultKind
+}
+
 /** Creates one fault of its kind. */
-type Card = (dealer: Dealer, deck: number) => FaultKind
+type Card = (dealer: Dealer, isLong: boolean) => FaultKind
+
+const kill =
+  (...roles: readonly ProcessRole[]): Card =>
+  (deal) => ({ kind: 'kill', process: deal.process(...roles), downMs: deal.between(limits.downMs) })
+const power =
+  (role: 'redis' | 'clickhouse'): Card =>
+  (deal) => ({ kind: 'power', process: deal.process(role), downMs: deal.between(limits.downMs) })
+const blackHole =
+  (isEligible?: (link: LinkPlace) => boolean): Card =>
+  (deal) => ({
+    kind: 'black-hole',
+    link: deal.link(isEligible),
+    direction: deal.pick(['both', 'request', 'answer'] as const),
+    forMs: deal.between(limits.blackHoleMs),
+    ending: deal.pick(['resume', 'reset'] as const),
+  })
+const cut =
+  (direction: Direction): Card =>
+  (deal) => {
+    const [link, afterBytes] = [deal.link(), deal.scaled(limits.cutAfterBytes)]
+    return { kind: 'cut', link, direction, afterBytes, forMs: limits.cutMs }
+  }
 
 /** The faults of one deck. Each deck is shuffled: every kind of fault happens, at unpredictable times. */
 const deck: readonly Card[] = [
-  (dealer) => kill(dealer, ['api']),
-  (dealer) => kill(dealer, ['worker']),
-  (dealer) => kill(dealer, ['worker']),
-  (dealer) => kill(dealer, ['redis']),
-  (dealer) => kill(dealer, ['clickhouse']),
-  (dealer) => kill(dealer, ['api', 'worker', 'redis', 'clickhouse']),
-  (dealer, number) => freeze(dealer, ['worker'], dealer.hasLongFreeze(number)),
-  (dealer) => freeze(dealer, ['api', 'redis', 'clickhouse'], false),
-  (dealer) => ({
-    kind: 'terminate',
-    process: dealer.process(['api', 'worker', 'redis', 'clickhouse']),
-    downMs: dealer.integer(scheduleLimits.downMs),
-  }),
-  (dealer) => ({ kind: 'reset', link: dealer.link(() => true) }),
-  (dealer) => blackHole(dealer, ({ to }) => to === 'clickhouse'),
-  (dealer) => blackHole(dealer, () => true),
-  (dealer) => cut(dealer, 'request'),
-  (dealer) => cut(dealer, 'answer'),
-  (dealer) => ({ kind: 'silence', link: dealer.link(({ from }) => from !== 'clients') }),
-  (dealer) => ({
-    kind: 'unplug',
-    link: dealer.link(({ from, to }) => from === 'worker' && to === 'clickhouse'),
-    forMs: dealer.integer(scheduleLimits.unplugMs),
-  }),
-  (dealer) => ({ kind: 'outage', server: 'redis', forMs: dealer.integer(scheduleLimits.outageMs) }),
-  (dealer) => ({
-    kind: 'clock',
-    process: dealer.process(['api', 'worker']),
-    shiftMs: dealer.pick(scheduleLimits.clockShiftMs),
-    forMs: dealer.integer(scheduleLimits.clockMs),
-  }),
+  kill('api'),
+  kill('worker'),
+  kill('worker'),
+  kill('redis'),
+  kill('clickhouse'),
+  kill('api', 'worker', 'redis', 'clickhouse'),
+  (deal, isLong) =>
+    deal.freeze(deal.process('worker'), isLong ? limits.longFreezeMs : deal.scaled(limits.freezeMs)),
+  (deal) => deal.freeze(deal.process('api', 'redis', 'clickhouse'), deal.scaled(limits.freezeMs)),
+  (deal) => {
+    const process = deal.process('api', 'worker', 'redis', 'clickhouse')
+    return { kind: 'terminate', process, downMs: deal.between(limits.downMs) }
+  },
+  (deal) => ({ kind: 'reset', link: deal.link() }),
+  blackHole(({ to }) => to === 'clickhouse'),
+  blackHole(),
+  cut('request'),
+  cut('answer'),
+  (deal) => ({ kind: 'silence', link: deal.link(({ from }) => from !== 'clients') }),
+  (deal) => {
+    const link = deal.link(({ from, to }) => from === 'worker' && to === 'clickhouse')
+    return { kind: 'unplug', link, forMs: deal.between(limits.unplugMs) }
+  },
+  (deal) => ({ kind: 'outage', server: 'redis', forMs: deal.between(limits.outageMs) }),
+  (deal) => {
+    const [process, shiftMs] = [deal.process('api', 'worker'), deal.pick(limits.clockShiftMs)]
+    return { kind: 'clock', process, shiftMs, forMs: deal.between(limits.clockMs) }
+  },
 ]
 
-const powerCards: readonly Card[] = (['redis', 'clickhouse'] as const).map((role) => (dealer) => ({
-  kind: 'power',
-  process: dealer.process([role]),
-  downMs: dealer.integer(scheduleLimits.downMs),
-}))
-
-/** One of them is added to each deck of a long run, in rotation. */
-const longCards: readonly (readonly Card[])[] = [
-  [],
-  [],
-  [
-    (dealer) => ({
-      kind: 'memory',
-      bytes: dealer.pick(scheduleLimits.memoryBytes),
-      forMs: scheduleLimits.memoryMs,
-    }),
-  ],
-  [() => ({ kind: 'rule', forMs: scheduleLimits.ruleMs })],
+/** One of them is added to each deck of a long run, in rotation. The second one of these decks has a long freeze. */
+const longCards: readonly (Card | undefined)[] = [
+  undefined,
+  undefined,
+  (deal) => ({ kind: 'memory', bytes: deal.pick(limits.memoryBytes), forMs: limits.memoryMs }),
+  () => ({ kind: 'rule', forMs: limits.ruleMs }),
 ]
+const LONG_FREEZE_DECK = 1
 
 export interface PlanOptions {
   readonly seed: number
@@ -193,29 +209,30 @@ export interface PlanOptions {
   readonly topology: Topology
   /** Whether the disks of Redis and ClickHouse can lose their power. */
   readonly hasPowerCuts: boolean
-  /** The duration of one deck. A shorter one has the same faults at shorter intervals. Default: `scheduleLimits.deckMs` */
+  /** The duration of one deck. A shorter one has the same faults at shorter intervals. Default: `limits.deckMs` */
   readonly deckMs?: number | undefined
 }
 
 /** The faults of a run, ordered by time. The same arguments return the same faults. */
 export function planFaults(options: PlanOptions): Fault[] {
-  const { durationMs, topology, hasPowerCuts, deckMs = scheduleLimits.deckMs } = options
+  const { durationMs, hasPowerCuts, deckMs = limits.deckMs } = options
   const random = seededRandom(options.seed)
-  const dealer = new Dealer(random, topology, durationMs)
+  const powerCards = hasPowerCuts ? [power('redis'), power('clickhouse')] : []
   const faults: Fault[] = []
+  let atMs = 0
+  const deal = dealer(random, options.topology, () => atMs)
   for (let number = 0; number * deckMs < durationMs; number += 1) {
-    const cards = [...deck, ...(hasPowerCuts ? powerCards : []), ...dealer.longCards(number)]
+    const ofLong = durationMs >= limits.longFaultDurationMs ? number % longCards.length : 0
+    const cards = [...deck, ...powerCards, longCards[ofLong]].filter((card) => card !== undefined)
     const slotMs = deckMs / cards.length
     for (const [slot, card] of shuffle(random, cards).entries()) {
-      const atMs = Math.round(number * deckMs + (slot + random()) * slotMs)
-      dealer.atMs = atMs
-      faults.push({ atMs, ...card(dealer, number) })
+      atMs = Math.round(number * deckMs + (slot + random()) * slotMs)
+      faults.push({ atMs, ...card(deal, ofLong === LONG_FREEZE_DECK) })
     }
   }
-  return faults.filter(({ atMs }) => atMs < durationMs)
+  return faults.filter((fault) => fault.atMs < durationMs)
 }
 
-/** A line of the log. */
 export function describeFault(fault: Fault): string {
   const { atMs, kind, ...details } = fault
   const words = Object.entries(details).map(([name, value]) =>
@@ -224,90 +241,24 @@ export function describeFault(fault: Fault): string {
   return `${(atMs / 1000).toFixed(3).padStart(9)} s  ${kind.padEnd(10)} ${words.join('  ')}`
 }
 
-/** Chooses random victims, and avoids processes that are still frozen where there is another one of the role. */
-class Dealer {
-  atMs = 0
-  readonly #random: Random
-  readonly #topology: Topology
-  readonly #durationMs: number
-  readonly #frozenUntilMs = new Map<string, number>()
-
-  constructor(random: Random, topology: Topology, durationMs: number) {
-    this.#random = random
-    this.#topology = topology
-    this.#durationMs = durationMs
-  }
-
-  integer({ min, max }: { min: number; max: number }): number {
-    return integer(this.#random, min, max)
-  }
-
-  logInteger({ min, max }: { min: number; max: number }): number {
-    return logInteger(this.#random, min, max)
-  }
-
-  pick<T>(items: readonly T[]): T {
-    return pick(this.#random, items)
-  }
-
-  process(roles: readonly ProcessRole[]): string {
-    const role = this.pick(roles)
-    const awake = this.#topology.processes
-      .filter((place: ProcessPlace) => place.role === role)
-      .map(({ name }) => ({ name, fromMs: Math.max(this.atMs, this.#frozenUntilMs.get(name) ?? 0) }))
-    const soonestMs = Math.min(...awake.map(({ fromMs }) => fromMs))
-    return this.pick(awake.filter(({ fromMs }) => fromMs === soonestMs)).name
-  }
-
-  link(isEligible: (link: LinkPlace) => boolean): string {
-    return this.pick(this.#topology.links.filter(isEligible)).name
-  }
-
-  freeze(name: string, forMs: number): void {
-    const untilMs = Math.max(this.#frozenUntilMs.get(name) ?? 0, this.atMs + forMs)
-    this.#frozenUntilMs.set(name, untilMs)
-  }
-
-  hasLongFreeze(number: number): boolean {
-    return this.#hasLongFaults && number % scheduleLimits.longFaultEveryDecks === 1
-  }
-
-  longCards(number: number): readonly Card[] {
-    return (this.#hasLongFaults && longCards[number % scheduleLimits.longFaultEveryDecks]) || []
-  }
-
-  get #hasLongFaults(): boolean {
-    return this.#durationMs >= scheduleLimits.longFaultDurationMs
-  }
-}
-
-function kill(dealer: Dealer, roles: readonly ProcessRole[]): FaultKind {
-  return { kind: 'kill', process: dealer.process(roles), downMs: dealer.integer(scheduleLimits.downMs) }
-}
-
-function freeze(dealer: Dealer, roles: readonly ProcessRole[], isLong: boolean): FaultKind {
-  const process = dealer.process(roles)
-  const forMs = isLong ? scheduleLimits.longFreezeMs : dealer.logInteger(scheduleLimits.freezeMs)
-  dealer.freeze(process, forMs)
-  return { kind: 'freeze', process, forMs }
-}
-
-function blackHole(dealer: Dealer, isEligible: (link: LinkPlace) => boolean): FaultKind {
+function dealer(random: Random, { processes, links }: Topology, nowMs: () => number): Dealer {
+  const frozenUntilMs = new Map<string, number>()
+  const awakeMs = (name: string): number => Math.max(nowMs(), frozenUntilMs.get(name) ?? 0)
   return {
-    kind: 'black-hole',
-    link: dealer.link(isEligible),
-    direction: dealer.pick(['both', 'request', 'answer'] as const),
-    forMs: dealer.integer(scheduleLimits.blackHoleMs),
-    ending: dealer.pick(['resume', 'reset'] as const),
-  }
-}
-
-function cut(dealer: Dealer, direction: Direction): FaultKind {
-  return {
-    kind: 'cut',
-    link: dealer.link(() => true),
-    direction,
-    afterBytes: dealer.logInteger(scheduleLimits.cutAfterBytes),
-    forMs: scheduleLimits.cutMs,
+    between: ({ min, max }) => integer(random, min, max),
+    scaled: ({ min, max }) => logInteger(random, min, max),
+    pick: (items) => pick(random, items),
+    process: (...roles) => {
+      const role = pick(random, roles)
+      const names = processes.filter((place) => place.role === role).map(({ name }) => name)
+      const soonestMs = Math.min(...names.map(awakeMs))
+      const awake = names.filter((name) => awakeMs(name) === soonestMs)
+      return pick(random, awake)
+    },
+    link: (isEligible = () => true) => pick(random, links.filter(isEligible)).name,
+    freeze: (process, forMs) => {
+      frozenUntilMs.set(process, Math.max(frozenUntilMs.get(process) ?? 0, nowMs() + forMs))
+      return { kind: 'freeze', process, forMs }
+    },
   }
 }

@@ -2,13 +2,6 @@ import { pause } from '@sluice/harness'
 import type { PowerDisk } from '@sluice/harness/power-disk'
 import { ProcessError, type Exit, type SupervisedProcess } from '@sluice/local'
 
-/** An exit that no fault of the schedule has caused. */
-interface UnexpectedExit {
-  readonly process: string
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
-}
-
 /** Longer than the deadline of the apps: they exit by themselves, and log the reason. */
 const TERMINATE_DEADLINE_MS = 10_000
 /** A start fails when Redis or ClickHouse is unavailable for longer than the start deadline. It is then retried. */
@@ -17,12 +10,13 @@ const STARTS_MAX = 20
 /**
  * A process that faults happen to, and that is started again after each of them.
  *
- * Up ⇄ frozen; up or frozen → (killed, terminated, or exited by itself) down → starting → up. A fault during the start is a
- * crash in the middle of a recovery.
+ * Up ⇄ frozen; up or frozen → (killed, terminated, or exited by itself) down → starting → up. A fault during the start is a crash in the middle of a
+ * recovery.
  */
 export class Victim {
   readonly process: SupervisedProcess
-  readonly unexpectedExits: UnexpectedExit[] = []
+  /** Exits that no fault of the schedule has caused. */
+  readonly unexpectedExits: (Exit & { readonly process: string })[] = []
   /** How the process exited after each SIGTERM. */
   readonly terminations: Exit[] = []
   /** How often it missed its start deadline and was started again. */
@@ -53,9 +47,7 @@ export class Victim {
 
   /** Stops it by SIGKILL, and resolves when it is ready again. @returns false when it was not running */
   async kill(downMs: number): Promise<boolean> {
-    return this.#stop(downMs, async () => {
-      await this.process.stop({ signal: 'SIGKILL' })
-    })
+    return this.#stop(downMs, () => this.process.stop({ signal: 'SIGKILL' }))
   }
 
   /** Stops it by SIGTERM, and resolves when it is ready again. @returns false when it was not running */
@@ -67,11 +59,7 @@ export class Victim {
     })
   }
 
-  /**
-   * Cuts the power of its disk, and kills it. Resolves when it is ready again.
-   *
-   * @returns false when it was not running
-   */
+  /** Cuts the power of its disk, and kills it. Resolves when it is ready again. @returns false when it was not running */
   async cutPower(disk: PowerDisk, downMs: number): Promise<boolean> {
     return this.#stop(downMs, async () => {
       const restored = Promise.withResolvers<void>()
@@ -95,7 +83,6 @@ export class Victim {
     return true
   }
 
-  /** Starts it if it is down, and resolves when it is ready. */
   async revive(): Promise<void> {
     if (this.#reviving === undefined && this.process.running) return
     this.#reviving ??= this.#revive().finally(() => {
@@ -113,7 +100,7 @@ export class Victim {
     return exited
   }
 
-  async #stop(downMs: number, stop: () => Promise<void>): Promise<boolean> {
+  async #stop(downMs: number, stop: () => Promise<unknown>): Promise<boolean> {
     if (!this.process.running || this.#powerless !== undefined) return false
     this.#isExitIntended = true
     this.#downUntilMs = performance.now() + downMs
@@ -138,12 +125,9 @@ export class Victim {
   /** Another fault during the wait may prolong it. */
   async #untilMayRun(): Promise<void> {
     await this.#powerless
-    for (
-      let leftMs = 1;
-      leftMs > 0 && !this.#healing.aborted;
-      leftMs = this.#downUntilMs - performance.now()
-    ) {
+    for (let leftMs = 1; leftMs > 0 && !this.#healing.aborted;) {
       await pause(this.#downUntilMs - performance.now(), this.#healing)
+      leftMs = this.#downUntilMs - performance.now()
     }
   }
 
@@ -159,7 +143,6 @@ export class Victim {
     }
   }
 
-  /** Records how the current run exits. */
   async #watch(): Promise<void> {
     const { code, signal } = await this.process.exited
     if (this.#isExitIntended || this.#stopping.aborted) return

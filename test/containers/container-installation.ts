@@ -89,15 +89,6 @@ export class ContainerInstallation {
     await docker(['start', this.id(name)])
   }
 
-  /** Disconnects it from all others, even in the middle of a request. */
-  async cutOff(name: string): Promise<void> {
-    await docker(['network', 'disconnect', this.#network.getName(), this.id(name)])
-  }
-
-  async reconnect(name: string): Promise<void> {
-    await docker(['network', 'connect', '--alias', name, this.#network.getName(), this.id(name)])
-  }
-
   /** Runs a program in a container. @returns its output */
   async exec(name: string, command: readonly string[]): Promise<string> {
     return docker(['exec', this.id(name), ...command])

@@ -2,7 +2,7 @@ import { eventually, FaultProxy, pause } from '@sluice/harness'
 import { ClickHouseGate } from '@sluice/harness/clickhouse-gate'
 import { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { expectAllStored, expectQueued, readiness, report, shorterWaits } from './support.ts'
 
 /** Requests of one entry. */
@@ -45,21 +45,18 @@ async function turnOwner(): Promise<string> {
   })
 }
 
+const jobKey = (id: string): string => fleet.names[0]?.jobKey(id) ?? ''
+
 /** The chunks that a worker has locked. */
 async function chunksOf(workerId: string): Promise<string[]> {
-  const [names] = fleet.names
-  if (names === undefined) return []
-  const ids = await fleet.redis.lrange(names.activeKey, 0, -1)
-  const tokens = await Promise.all(ids.map((id) => fleet.redis.get(`${names.jobKey(id)}:lock`)))
+  const ids = await fleet.redis.lrange(fleet.names[0]?.activeKey ?? '', 0, -1)
+  const tokens = await Promise.all(ids.map((id) => fleet.redis.get(`${jobKey(id)}:lock`)))
   return ids.filter((_id, index) => tokens[index]?.startsWith(workerId))
 }
 
 /** How many of the jobs exist. Jobs are removed after their rows are stored. */
-async function left(ids: Iterable<string>): Promise<number> {
-  const [names] = fleet.names
-  const keys = [...ids].map((id) => names?.jobKey(id) ?? '')
-  return keys.length === 0 ? 0 : fleet.redis.exists(...keys)
-}
+const left = async (ids: ReadonlySet<string>): Promise<number> =>
+  ids.size === 0 ? 0 : fleet.redis.exists(...[...ids].map(jobKey))
 
 const faults = {
   'gets no answer': {
@@ -71,12 +68,8 @@ const faults = {
   },
   'is refused': { begin: () => proxy.down(), end: () => proxy.up() },
   'has a wrong password': {
-    begin: () => {
-      gate.withholdsPassword = true
-    },
-    end: () => {
-      gate.withholdsPassword = false
-    },
+    begin: () => void (gate.withholdsPassword = true),
+    end: () => void (gate.withholdsPassword = false),
   },
 } as const
 
@@ -88,63 +81,56 @@ const cases = [
   { fault: 'has a wrong password', since: 'from its start', isExpected: (chunks: number) => chunks <= 1 },
 ] as const
 
-describe.each(cases)('a worker that $fault $since', ({ fault, since, isExpected }) => {
-  const { begin, end } = faults[fault]
+it.each(cases)(
+  'a worker that $fault $since returns its chunks to a healthy worker, fetches one at a time, and works again afterwards',
+  { timeout: TEST_DEADLINE_MS },
+  async ({ fault, since, isExpected }) => {
+    const { begin, end } = faults[fault]
+    const reportTime = (event: string, ms: number): void =>
+      report(`${fault} ${since}: ${event} ${Math.round(ms)} ms`)
+    if (since === 'from its start') await begin()
+    // The first worker has the turn, and keeps it while it is not busy.
+    const unable = await fleet.startWorker({ clickhouseUrl: proxy.url, until: 'alive' })
+    const unableId = await turnOwner()
+    const healthy = await fleet.startWorker()
+    const journal = new Journal(`unable-${fault}-${since}`)
+    if (since === 'while it works') await begin()
 
-  it(
-    'returns its chunks to a healthy worker, fetches one at a time, and works again afterwards',
-    { timeout: TEST_DEADLINE_MS },
-    async () => {
-      const reportTime = (event: string, ms: number): void =>
-        report(`${fault} ${since}: ${event} ${Math.round(ms)} ms`)
-      if (since === 'from its start') await begin()
-      // The first worker has the turn, and keeps it while it is not busy.
-      const unable = await fleet.startWorker({ clickhouseUrl: proxy.url, until: 'alive' })
-      const unableId = await turnOwner()
-      const healthy = await fleet.startWorker()
-      const journal = new Journal(`unable-${fault}-${since}`)
-      if (since === 'while it works') await begin()
+    const beganMs = performance.now()
+    const feeding = fleet.feed(journal, { chunksPerS: CHUNKS_PER_S, rowsPerChunk: 1, durationMs: FED_MS })
+    const taken = new Set<string>()
+    let takenAtOnce = 0
+    // One chunk may be its first probe.
+    for (let held = 0; held > 1 || performance.now() < beganMs + TAKES_WITHIN_MS; await pause(50)) {
+      const ids = await chunksOf(unableId)
+      held = ids.length
+      takenAtOnce = Math.max(takenAtOnce, held)
+      for (const id of ids) taken.add(id)
+      expect(performance.now() - beganMs).toBeLessThan(RETURNED_WITHIN_MS)
+    }
+    expect(takenAtOnce).toSatisfy(isExpected)
+    reportTime(`${taken.size} chunks returned after`, performance.now() - beganMs)
+    await eventually(async () => expect(await left(taken)).toBe(0))
+    expect(performance.now() - beganMs).toBeLessThan(STORED_WITHIN_MS)
+    reportTime('all of them stored after', performance.now() - beganMs)
 
-      const beganMs = performance.now()
-      const feeding = fleet.feed(journal, {
-        chunksPerS: CHUNKS_PER_S,
-        rowsPerChunk: 1,
-        durationMs: FED_MS,
-      })
-      const taken = new Set<string>()
-      let takenAtOnce = 0
-      // One chunk may be its first probe.
-      for (let held = 0; held > 1 || performance.now() < beganMs + TAKES_WITHIN_MS; await pause(50)) {
-        const ids = await chunksOf(unableId)
-        held = ids.length
-        takenAtOnce = Math.max(takenAtOnce, held)
-        for (const id of ids) taken.add(id)
-        expect(performance.now() - beganMs).toBeLessThan(RETURNED_WITHIN_MS)
-      }
-      expect(takenAtOnce).toSatisfy(isExpected)
-      reportTime(`${taken.size} chunks returned after`, performance.now() - beganMs)
-      await eventually(async () => expect(await left(taken)).toBe(0))
-      expect(performance.now() - beganMs).toBeLessThan(STORED_WITHIN_MS)
-      reportTime('all of them stored after', performance.now() - beganMs)
+    let heldMax = 0
+    for (const endMs = performance.now() + OBSERVED_MS; performance.now() < endMs; await pause(50))
+      heldMax = Math.max(heldMax, (await chunksOf(unableId)).length)
+    expect(heldMax).toBeLessThanOrEqual(1)
+    expect(await readiness(unable)).toMatch(/^503 .*no insert has succeeded for/)
+    expect(await readiness(healthy)).toMatch(/^200 /)
+    await feeding
 
-      let heldMax = 0
-      for (const endMs = performance.now() + OBSERVED_MS; performance.now() < endMs; await pause(50))
-        heldMax = Math.max(heldMax, (await chunksOf(unableId)).length)
-      expect(heldMax).toBeLessThanOrEqual(1)
-      expect(await readiness(unable)).toMatch(/^503 .*no insert has succeeded for/)
-      expect(await readiness(healthy)).toMatch(/^200 /)
-      await feeding
-
-      await end()
-      const endedMs = performance.now()
-      await eventually(async () => expect(await readiness(unable)).toMatch(/^200 /))
-      reportTime('ready after', performance.now() - endedMs)
-      await healthy.process.stop()
-      const inserts = gate.acknowledged.length
-      await fleet.add(journal, 20, 1)
-      await eventually(() => expectQueued(fleet, 0, 0))
-      expect(gate.acknowledged.length).toBeGreaterThan(inserts)
-      await expectAllStored(fleet, journal)
-    },
-  )
-})
+    await end()
+    const endedMs = performance.now()
+    await eventually(async () => expect(await readiness(unable)).toMatch(/^200 /))
+    reportTime('ready after', performance.now() - endedMs)
+    await healthy.process.stop()
+    const inserts = gate.acknowledged.length
+    await fleet.add(journal, 20, 1)
+    await eventually(() => expectQueued(fleet, 0, 0))
+    expect(gate.acknowledged.length).toBeGreaterThan(inserts)
+    await expectAllStored(fleet, journal)
+  },
+)

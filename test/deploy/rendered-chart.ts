@@ -16,10 +16,6 @@ export interface KubernetesObject {
 
 export type Labels = Readonly<Record<string, string>>
 
-interface Probe {
-  readonly httpGet: { readonly path: string; readonly port: string }
-}
-
 interface Variable {
   readonly name: string
   readonly value?: string
@@ -33,22 +29,13 @@ export interface Container {
   readonly env: readonly Variable[]
   readonly envFrom?: readonly { readonly configMapRef: { readonly name: string } }[]
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[]
-  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[]
-  readonly startupProbe?: Probe
-  readonly livenessProbe?: Probe
-  readonly readinessProbe?: Probe
   readonly lifecycle?: { readonly preStop: { readonly sleep: { readonly seconds: number } } }
-  readonly resources: {
-    readonly requests: Readonly<Record<string, string>>
-    readonly limits: Readonly<Record<string, string>>
-  }
   readonly securityContext: unknown
 }
 
 export interface Workload extends KubernetesObject {
   readonly kind: 'Deployment' | 'Job'
   readonly spec: {
-    readonly replicas?: number
     readonly selector?: { readonly matchLabels: Labels }
     readonly template: {
       readonly metadata: { readonly labels: Labels }
@@ -58,7 +45,6 @@ export interface Workload extends KubernetesObject {
         readonly securityContext: unknown
         readonly terminationGracePeriodSeconds?: number
         readonly containers: readonly [Container]
-        readonly volumes?: readonly { readonly name: string }[]
       }
     }
   }

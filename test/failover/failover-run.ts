@@ -9,7 +9,6 @@ import type { RedisGroup } from './redis-group.ts'
 
 export interface FailoverRunOptions {
   readonly supervisor: Supervisor
-  /** A database of its own. */
   readonly clickhouse: ClickHouseAccess
   readonly group: RedisGroup
   readonly failovers: number
@@ -22,20 +21,16 @@ export interface FailoverRunOptions {
   readonly log: (line: string) => void
 }
 
-export interface FailoverReport {
-  readonly journal: Journal
-  readonly settlement: Settlement
-}
-
 export const PREFIX = 'failover'
 const WORKERS = 2
 const DRAIN_DEADLINE_MS = 120_000
-/** The probability of a fault of a replica before a failover. */
 const REPLICA_FAULT_SHARE = 0.3
 const REPLICA_FAULT_MS = { min: 200, max: 3_000 }
 
 /** Sends entries during failovers, then compares what was acknowledged with what is stored. */
-export async function runFailovers(options: FailoverRunOptions): Promise<FailoverReport> {
+export async function runFailovers(
+  options: FailoverRunOptions,
+): Promise<{ journal: Journal; settlement: Settlement }> {
   const { supervisor, clickhouse, group, replicasAck, shards, entriesPerSecond, seed, log } = options
   const random = seededRandom(seed)
   await migrate(clickhouse, await readMigrations(migrationsFolder))
@@ -55,13 +50,8 @@ export async function runFailovers(options: FailoverRunOptions): Promise<Failove
 
   const journal = new Journal(`failover-${seed}`)
   // Not the generator of the faults: how many numbers the load draws depends on the machine.
-  const load = new Load({
-    journal,
-    apiUrls: [api.url],
-    apiKey,
-    random: seededRandom(seed + 1),
-    entriesPerSecond,
-  })
+  const ofLoad = seededRandom(seed + 1)
+  const load = new Load({ journal, apiUrls: [api.url], apiKey, random: ofLoad, entriesPerSecond })
   load.start()
   try {
     for (let i = 1; i <= options.failovers; i += 1) {
@@ -77,9 +67,8 @@ export async function runFailovers(options: FailoverRunOptions): Promise<Failove
       await failOver()
       await group.formed()
       const tookMs = Math.round(performance.now() - startedMs)
-      log(
-        `${i} ${name}: ${tookMs} ms until all servers are in sync, ${journal.count('acknowledged') - acknowledged} entries acknowledged`,
-      )
+      const more = journal.count('acknowledged') - acknowledged
+      log(`${i} ${name}: ${tookMs} ms until all servers are in sync, ${more} entries acknowledged`)
     }
     await pause(2_000)
   } finally {

@@ -3,7 +3,7 @@ import { Supervisor } from '@sluice/local'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { runFailovers } from './failover-run.ts'
-import { SentinelGroup } from './sentinel-group.ts'
+import { startSentinelGroup } from './sentinel-group.ts'
 
 let supervisor: Supervisor
 
@@ -17,11 +17,8 @@ afterAll(() => supervisor?.stop({ force: true }))
 it('loses and duplicates nothing when the primary of Redis is replaced', async () => {
   const { journal, settlement } = await runFailovers({
     supervisor,
-    clickhouse: {
-      ...inject('services').clickhouse,
-      database: `failover_${randomUUID().replaceAll('-', '')}`,
-    },
-    group: await SentinelGroup.start(supervisor, 1),
+    clickhouse: { ...inject('services').clickhouse, database: `failover_${randomUUID().slice(0, 8)}` },
+    group: await startSentinelGroup(supervisor, 1),
     failovers: 3,
     replicasAck: 1,
     shards: 1,

@@ -4,9 +4,9 @@ import { CommandLine, randomSeed } from '@sluice/harness/command-line'
 import { seededRandom } from '@sluice/harness'
 import { describeSettlement, isExactlyOnce } from '@sluice/harness/settle'
 import { startServices } from '@sluice/local'
-import { ClusterGroup } from './cluster-group.ts'
+import { startClusterGroup } from './cluster-group.ts'
 import { PREFIX, runFailovers } from './failover-run.ts'
-import { SentinelGroup } from './sentinel-group.ts'
+import { startSentinelGroup } from './sentinel-group.ts'
 
 const commandLine = new CommandLine(`npm run lab -- failover [options]
 
@@ -41,8 +41,8 @@ try {
   const { journal, settlement } = await runFailovers({
     supervisor,
     group: values.cluster
-      ? await ClusterGroup.start(supervisor, seededRandom(seed + 2), PREFIX)
-      : await SentinelGroup.start(supervisor, replicas),
+      ? await startClusterGroup(supervisor, seededRandom(seed + 2), PREFIX)
+      : await startSentinelGroup(supervisor, replicas),
     clickhouse: { ...services.clickhouse, database: 'failover' },
     failovers: commandLine.positive('failovers', values.failovers),
     replicasAck,
@@ -51,8 +51,7 @@ try {
     seed,
     log,
   })
-  log(`
-${describeSettlement(journal, settlement)}`)
+  log(`\n${describeSettlement(journal, settlement)}`)
   process.exitCode = isExactlyOnce(settlement) ? 0 : 1
 } finally {
   await services.stop({ force: true })

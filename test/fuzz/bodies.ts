@@ -1,5 +1,5 @@
 import { happens, integer, pick, pickWeighted, type Random } from '@sluice/harness'
-import { encodeLogs, jsonLogs, type OtlpResourceLogs } from '@sluice/harness/otlp-logs'
+import { encodeLogs, jsonLogs } from '@sluice/harness/otlp-logs'
 import { invalidEntry, validEntry } from '@sluice/rows/testing'
 import { limits } from '@sluice/schema'
 import * as fc from 'fast-check'
@@ -12,10 +12,8 @@ import type { ShipperName } from './fuzz-request.ts'
 import { drawShipperBody } from './shipper-bodies.ts'
 
 export interface FuzzBody {
-  /** What kind of body it is, for the report. */
   readonly what: string
   readonly bytes: Buffer
-  /** Default: application/json. */
   readonly contentType?: string
   /** The number of entries of an intact batch, or of records of an intact OTLP request. */
   readonly entries?: number
@@ -37,73 +35,50 @@ const LARGE_CHARACTERS = 16_384
 const LARGE_SHARE = 0.01
 
 /**
- * The bodies of a run. Their entries come from the generators of the property tests, and bad bodies from the list of bad
- * inputs: the fuzzer combines them with any head and framing, and sends them through a complete installation.
+ * Draws the bodies of a run. Their entries come from the generators of the property tests, and bad bodies from the list of bad inputs: the
+ * fuzzer combines them with any head and framing, and sends them through a complete installation.
  */
-export class Bodies {
-  readonly #valid: readonly string[]
-  readonly #invalid: Sized<string>
-  readonly #bad: Sized<FuzzBody>
-  readonly #otlp: readonly OtlpResourceLogs[][]
+export function bodiesOf(seed: number): (random: Random) => FuzzBody {
+  const valid = fc.sample(validEntry, { seed, numRuns: VALID_ENTRIES }).map((entry) => JSON.stringify(entry))
+  const generated = fc.sample(invalidEntry, { seed, numRuns: INVALID_ENTRIES })
+  const invalid = bySize(
+    [...generated.map(({ entry }) => JSON.stringify(entry)), ...badEntries.map(([, json]) => json)],
+    ({ length }) => length,
+  )
+  const listed = badBodies.map(([what, body = '', code]): FuzzBody => {
+    const bytes = Buffer.isBuffer(body) ? body : Buffer.from(body as string)
+    return { what: `bad body: ${what}`, bytes, status: problems[code].status }
+  })
+  const bad = bySize(listed, ({ bytes }) => bytes.length)
+  const otlp = fc.sample(anyLogs, { seed, numRuns: OTLP_REQUESTS })
 
-  constructor(seed: number) {
-    this.#valid = fc
-      .sample(validEntry, { seed, numRuns: VALID_ENTRIES })
-      .map((entry) => JSON.stringify(entry))
-    const invalid = fc
-      .sample(invalidEntry, { seed, numRuns: INVALID_ENTRIES })
-      .map(({ entry }) => JSON.stringify(entry))
-    this.#invalid = bySize([...invalid, ...badEntries.map(([, json]) => json)], ({ length }) => length)
-    const bad = badBodies.map(([what, body = '', code]): FuzzBody => {
-      const bytes = Buffer.isBuffer(body) ? body : Buffer.from(body as string)
-      return { what: `bad body: ${what}`, bytes, status: problems[code].status }
-    })
-    this.#otlp = fc.sample(anyLogs, { seed, numRuns: OTLP_REQUESTS })
-    this.#bad = bySize(bad, ({ bytes }) => bytes.length)
-  }
-
-  draw(random: Random): FuzzBody {
-    return pickWeighted(random, this.#kinds)(random)
-  }
-
-  readonly #kinds: readonly (readonly [weight: number, kind: (random: Random) => FuzzBody])[] = [
-    [30, (random) => this.#drawValid(random)],
-    [35, (random) => this.#drawMixed(random)],
-    [23, (random) => this.#drawDamaged(random)],
-    [12, (random) => draw(this.#bad, random)],
-    [15, (random) => this.#drawOtlp(random)],
-    [29, drawShipperBody],
-  ]
-
-  #drawValid(random: Random): FuzzBody {
-    if (happens(random, 0.5)) {
-      return { what: 'valid entry', bytes: Buffer.from(pick(random, this.#valid)), status: 202 }
-    }
+  const drawValid = (random: Random): FuzzBody => {
+    if (happens(random, 0.5))
+      return { what: 'valid entry', bytes: Buffer.from(pick(random, valid)), status: 202 }
     const count = happens(random, 0.02) ? limits.entriesPerRequestMax : integer(random, 0, 4)
-    const entries = Array.from({ length: count }, () => pick(random, this.#valid))
+    const entries = Array.from({ length: count }, () => pick(random, valid))
     return { what: 'valid batch', bytes: batch(entries, random), entries: count, status: 202 }
   }
 
   /** One invalid entry, or a batch of valid and invalid ones. */
-  #drawMixed(random: Random): FuzzBody {
-    const count = happens(random, 0.02)
-      ? integer(random, 90, limits.entriesPerRequestMax + 1)
-      : integer(random, 0, 5)
-    if (count === 0) return { what: 'invalid entry', bytes: Buffer.from(draw(this.#invalid, random)) }
+  const drawMixed = (random: Random): FuzzBody => {
+    const isLarge = happens(random, 0.02)
+    const count = isLarge ? integer(random, 90, limits.entriesPerRequestMax + 1) : integer(random, 0, 5)
+    if (count === 0) return { what: 'invalid entry', bytes: Buffer.from(draw(invalid, random)) }
     const entries = Array.from({ length: count }, () =>
-      happens(random, 0.3) ? pick(random, this.#valid) : draw(this.#invalid, random),
+      happens(random, 0.3) ? pick(random, valid) : draw(invalid, random),
     )
     return { what: 'mixed batch', bytes: batch(entries, random), entries: count }
   }
 
-  #drawDamaged(random: Random): FuzzBody {
-    const { bytes } = happens(random, 0.5) ? this.#drawValid(random) : this.#drawMixed(random)
+  const drawDamaged = (random: Random): FuzzBody => {
+    const { bytes } = happens(random, 0.5) ? drawValid(random) : drawMixed(random)
     return { what: 'damaged body', bytes: damage(bytes, random) }
   }
 
   /** Some of its records are invalid. */
-  #drawOtlp(random: Random): FuzzBody {
-    const logs = pick(random, this.#otlp)
+  const drawOtlp = (random: Random): FuzzBody => {
+    const logs = pick(random, otlp)
     const isJson = happens(random, 0.3)
     const bytes = isJson ? Buffer.from(jsonLogs(logs)) : encodeLogs(logs)
     const contentType = isJson ? 'application/json' : OTLP_PROTOBUF
@@ -113,9 +88,18 @@ export class Bodies {
     const records = logs.flatMap(({ scopeLogs }) => scopeLogs.flatMap(({ logRecords }) => logRecords)).length
     return { what, bytes, contentType, records, status: 200 }
   }
+
+  const kinds: readonly (readonly [weight: number, kind: (random: Random) => FuzzBody])[] = [
+    [30, drawValid],
+    [35, drawMixed],
+    [23, drawDamaged],
+    [12, (random) => draw(bad, random)],
+    [15, drawOtlp],
+    [29, drawShipperBody],
+  ]
+  return (random) => pickWeighted(random, kinds)(random)
 }
 
-/** Inputs of normal and of large size. */
 interface Sized<T> {
   readonly normal: readonly T[]
   readonly large: readonly T[]

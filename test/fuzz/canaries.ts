@@ -10,17 +10,8 @@ const ANSWER_DEADLINE_MS = 20_000
 /** Short enough that nearly every chunk of fuzzed rows has a canary, and little load compared with the fuzzed requests. */
 const INTERVAL_MS = 10
 
-interface Canary {
-  readonly level: string
-  readonly message: string
-  readonly service: string
-  readonly stack: string
-  readonly url: string
-  readonly metadata: string
-}
-
 /** The canary with this number. Its content reveals a row that is truncated, merged with another row, or escaped twice. */
-function canary(number: number): Canary {
+function canary(number: number) {
   return {
     level: number % 2 === 0 ? 'info' : 'error',
     message: `canary ${number} \t \n \\ \\N \0 " 😀 ${'é'.repeat(number % 50)}`,
@@ -31,13 +22,18 @@ function canary(number: number): Canary {
   }
 }
 
+function canaryJson(number: number): string {
+  const { metadata, ...fields } = canary(number)
+  return `${JSON.stringify(fields).slice(0, -1)},"metadata":${metadata}}`
+}
+
 /** Valid entries that are sent continuously, in parallel with the fuzzed requests. */
 export class Canaries {
   readonly faults: string[] = []
+  sent = 0
   readonly #port: number
   readonly #apiKey: string
-  #sent = 0
-  #isStopped = false
+  #stopping = new AbortController()
   #running: Promise<void> | undefined
 
   constructor(port: number, apiKey: string) {
@@ -45,70 +41,47 @@ export class Canaries {
     this.#apiKey = apiKey
   }
 
-  get sent(): number {
-    return this.#sent
-  }
-
   start(): void {
-    this.#isStopped = false
-    this.#running = this.#run().catch((error: unknown) => {
+    this.#stopping = new AbortController()
+    this.#running = this.#run(this.#stopping.signal).catch((error: unknown) => {
       this.faults.push(`canaries: ${String(error)}`)
     })
   }
 
-  /** Resolves when all canaries have their responses, and the connection is closed. */
   async stop(): Promise<void> {
-    this.#isStopped = true
+    this.#stopping.abort()
     await this.#running
   }
 
-  async #run(): Promise<void> {
+  async #run(signal: AbortSignal): Promise<void> {
     const connection = await HttpConnection.open(this.#port)
-    try {
-      while (!this.#isStopped) {
-        await this.#send(connection)
-        await pause(INTERVAL_MS)
-      }
-    } finally {
-      connection.destroy()
-    }
+    for (; !signal.aborted; await pause(INTERVAL_MS, signal)) await this.#send(connection)
+    connection.destroy()
   }
 
   async #send(connection: HttpConnection): Promise<void> {
-    const numbers = Array.from({ length: ENTRIES_PER_REQUEST }, (_, i) => this.#sent + i)
-    this.#sent += numbers.length
-    const body = `[${numbers.map((number) => canaryJson(canary(number))).join(',')}]`
-    connection.write(postText(this.#apiKey, body))
+    const first = this.sent
+    this.sent += ENTRIES_PER_REQUEST
+    const entries = Array.from({ length: ENTRIES_PER_REQUEST }, (_, i) => canaryJson(first + i))
+    connection.write(postText(this.#apiKey, `[${entries.join(',')}]`))
     const [answer] = await connection.readResponses([false], ANSWER_DEADLINE_MS)
-    const expected = JSON.stringify({ success: true, accepted: numbers.length, rejected: 0 })
-    if (answer?.status !== 202 || answer.body !== expected) {
-      this.faults.push(`canaries ${numbers[0]}…: ${answer?.status} ${answer?.body.slice(0, 500)}`)
-    }
+    const expected = JSON.stringify({ success: true, accepted: ENTRIES_PER_REQUEST, rejected: 0 })
+    if (answer?.status !== 202 || answer.body !== expected)
+      this.faults.push(`canaries ${first}…: ${answer?.status} ${answer?.body.slice(0, 500)}`)
   }
 
   /** Checks that each canary is stored once, and unchanged. */
   async compare(clickhouse: ClickHouseAccess): Promise<string[]> {
-    const stored = await select<Canary>(
+    const stored = await select<object>(
       clickhouse,
       `SELECT level, message, service, stack, url, metadata_text AS metadata FROM logs WHERE project_id = {project: String}`,
       { project: canaryProject },
     )
-    const expected = new Set(Array.from({ length: this.#sent }, (_, number) => keyOf(canary(number))))
-    const faults: string[] = []
-    for (const row of stored) {
-      if (!expected.delete(keyOf(row))) {
-        faults.push(`a row that is not a canary, or is stored twice: ${JSON.stringify(row)}`)
-      }
-    }
-    for (const key of expected) faults.push(`a canary is missing: ${key}`)
-    return faults
+    const missing = new Set(Array.from({ length: this.sent }, (_, number) => JSON.stringify(canary(number))))
+    const others = stored.map((row) => JSON.stringify(row)).filter((row) => !missing.delete(row))
+    return [
+      ...others.map((row) => `a row that is not a canary, or is stored twice: ${row}`),
+      ...[...missing].map((row) => `a canary is missing: ${row}`),
+    ]
   }
-}
-
-function canaryJson({ metadata, ...fields }: Canary): string {
-  return `${JSON.stringify(fields).slice(0, -1)},"metadata":${metadata}}`
-}
-
-function keyOf({ level, message, service, stack, url, metadata }: Canary): string {
-  return JSON.stringify([level, message, service, stack, url, metadata])
 }

@@ -53,34 +53,33 @@ const badSizes = [
   ' 5\r\n',
 ]
 
-/** Invalid lengths of the body: the header lines, and the bytes after the head. */
-const invalidFramings: Readonly<Record<string, (body: Buffer, random: Random) => readonly [string, Buffer]>> =
-  {
-    'a length that is too large': (body, random) => [length(body.length + integer(random, 1, 9)), body],
-    'a length that is too small': (body, random) => [
-      length(Math.max(0, body.length - integer(random, 1, 9))),
-      body,
-    ],
-    'an invalid length': (body, random) => [length(pick(random, badLengths)), body],
-    'two lengths': (body, random) => [
-      length(body.length) + length(body.length + integer(random, 0, 1)),
-      body,
-    ],
-    'a length and chunked encoding': (body, random) => [
-      happens(random, 0.5) ? length(body.length) + te('chunked') : te('chunked') + length(4),
-      chunked(body, random),
-    ],
-    'an invalid transfer encoding': (body, random) => [te(pick(random, badEncodings)), chunked(body, random)],
-    'an invalid chunk size': (body, random) => [
-      te('chunked'),
-      Buffer.concat([Buffer.from(pick(random, badSizes)), chunked(body, random)]),
-    ],
-    'chunks without a last chunk': (body, random) => [te('chunked'), chunked(body, random).subarray(0, -5)],
-    'a long chunk extension': (body) => [
-      te('chunked'),
-      Buffer.concat([Buffer.from(`1;${'x'.repeat(20_000)}\r\n`), body]),
-    ],
-  }
+type Framing = readonly [headerLines: string, afterHead: Buffer]
+
+/** Invalid lengths of the body. */
+const invalidFramings: Readonly<Record<string, (body: Buffer, random: Random) => Framing>> = {
+  'a length that is too large': (body, random) => [length(body.length + integer(random, 1, 9)), body],
+  'a length that is too small': (body, random) => [
+    length(Math.max(0, body.length - integer(random, 1, 9))),
+    body,
+  ],
+  'an invalid length': (body, random) => [length(pick(random, badLengths)), body],
+  'two lengths': (body, random) => [length(body.length) + length(body.length + integer(random, 0, 1)), body],
+  'a length and chunked encoding': (body, random) => {
+    const isFirst = happens(random, 0.5)
+    const lines = isFirst ? length(body.length) + te('chunked') : te('chunked') + length(4)
+    return [lines, chunked(body, random)]
+  },
+  'an invalid transfer encoding': (body, random) => [te(pick(random, badEncodings)), chunked(body, random)],
+  'an invalid chunk size': (body, random) => {
+    const size = Buffer.from(pick(random, badSizes))
+    return [te('chunked'), Buffer.concat([size, chunked(body, random)])]
+  },
+  'chunks without a last chunk': (body, random) => [te('chunked'), chunked(body, random).subarray(0, -5)],
+  'a long chunk extension': (body) => {
+    const size = Buffer.from(`1;${'x'.repeat(20_000)}\r\n`)
+    return [te('chunked'), Buffer.concat([size, body])]
+  },
+}
 
 const garbage = [
   Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03]),

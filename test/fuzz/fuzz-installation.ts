@@ -7,7 +7,6 @@ export const exactProject = 'fuzz-exact'
 export const tornProject = 'fuzz-torn'
 const orphanProject = 'fuzz-orphan'
 
-/** An empty installation with the keys of the fuzzer. */
 export interface FuzzInstallation extends Installation {
   readonly port: number
   readonly keys: FuzzKeys

@@ -21,18 +21,15 @@ export interface FuzzRequest {
   readonly mutations: readonly string[]
   /** Written one after another, as separate TCP segments. */
   readonly pieces: readonly Buffer[]
-  /** Between two pieces, ms. */
   readonly pauseMs: number
   readonly ending: Ending
   /** The response to a HEAD request has no body. */
   readonly isHead: boolean
-  /** The expected X-Request-Id of the response, if it is known. */
   readonly requestId: string | undefined
   /** The number of entries in a batch, if it is known: the sum of the accepted and rejected ones. */
   readonly entries: number | undefined
   /** The number of records of an OTLP request, if it is known: the sum of the stored and rejected ones. */
   readonly records?: number | undefined
-  /** The only correct statuses, if they are known. */
   readonly statuses: readonly number[] | undefined
   /** The shipper whose API the request is for. Undefined for entries and OTLP. */
   readonly shipper?: ShipperName | undefined
@@ -46,7 +43,6 @@ export interface FuzzKeys {
   readonly exact: string
   /** For requests whose responses may be lost. */
   readonly torn: string
-  /** A key of a deleted project. */
   readonly orphan: string
   readonly revoked: string
   /** A key without the scope `ingest`. */
@@ -63,8 +59,8 @@ export class Draft {
   headers: string[] = ['Host: localhost']
   contentType: string | undefined
   requestId: string | undefined
-  /** Undefined: the valid key for the ending. */
-  authorization: ((keys: FuzzKeys, valid: string) => string | undefined) | undefined
+  /** `valid` is the key for the ending. */
+  authorization: (keys: FuzzKeys, valid: string) => string | undefined = (_keys, valid) => `Bearer ${valid}`
   body: Buffer
   entries: number | undefined
   records: number | undefined
@@ -98,7 +94,6 @@ export class Draft {
     this.isCounted = false
   }
 
-  /** Whether all responses to the request can be read. */
   get isExact(): boolean {
     return this.#ending === 'keeps' || this.#ending === 'closes'
   }
@@ -111,15 +106,11 @@ export class Draft {
 
   head(keys: FuzzKeys): string {
     const valid = this.isExact && this.isCounted ? keys.exact : keys.torn
-    const authorization =
-      this.authorization === undefined ? `Bearer ${valid}` : this.authorization(keys, valid)
+    const authorization = this.authorization(keys, valid)
     const lines = [`${this.method} ${this.target} ${this.version}`, ...this.headers]
-    if (authorization !== undefined)
-      lines.push(
-        this.shipper === 'datadog'
-          ? `DD-API-KEY: ${authorization.replace(/^Bearer /, '')}`
-          : `Authorization: ${authorization}`,
-      )
+    if (authorization !== undefined && this.shipper === 'datadog')
+      lines.push(`DD-API-KEY: ${authorization.replace(/^Bearer /, '')}`)
+    else if (authorization !== undefined) lines.push(`Authorization: ${authorization}`)
     if (this.contentType !== undefined) lines.push(`Content-Type: ${this.contentType}`)
     if (this.requestId !== undefined) lines.push(`X-Request-Id: ${this.requestId}`)
     return `${lines.join('\r\n')}\r\n`

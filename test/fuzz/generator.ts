@@ -1,26 +1,17 @@
 import { happens, integer, type Random, seededRandom } from '@sluice/harness'
 import { limits } from '@sluice/schema'
-import { Bodies, type FuzzBody } from './bodies.ts'
+import { bodiesOf, type FuzzBody } from './bodies.ts'
 import { frame } from './framing.ts'
 import { Draft, type FuzzKeys, type FuzzRequest } from './fuzz-request.ts'
 import { headMutations } from './heads.ts'
 
-/** The requests of a run. Except for the keys, a request depends only on the seed of the run and on its number. */
-export class RequestGenerator {
-  readonly #seed: number
-  readonly #keys: FuzzKeys
-  readonly #bodies: Bodies
-
-  constructor(seed: number, keys: FuzzKeys) {
-    this.#seed = seed
-    this.#keys = keys
-    this.#bodies = new Bodies(seed)
-  }
-
-  make(number: number): FuzzRequest {
+/** Makes the requests of a run. Except for the keys, a request depends only on the seed of the run and on its number. */
+export function requestMaker(seed: number, keys: FuzzKeys): (number: number) => FuzzRequest {
+  const draw = bodiesOf(seed)
+  return (number) => {
     // Two odd factors: neighbouring seeds and neighbouring numbers begin with different values.
-    const random = seededRandom(Math.imul(this.#seed, 0x9e3779b1) ^ Math.imul(number, 0x85ebca6b))
-    const body = this.#bodies.draw(random)
+    const random = seededRandom(Math.imul(seed, 0x9e3779b1) ^ Math.imul(number, 0x85ebca6b))
+    const body = draw(random)
     const draft = new Draft(number, body)
     for (const [probability, mutate] of headMutations) {
       if (happens(random, probability)) mutate(draft, random)
@@ -32,7 +23,7 @@ export class RequestGenerator {
     if (isAbandoned) draft.mutated('abandoned', 'abandoned')
     // Where responses cannot be assigned to requests, all of them must have bodies.
     if (draft.method === 'HEAD' && draft.ending === 'torn') draft.method = 'GET'
-    const bytes = assemble(this.#keys)
+    const bytes = assemble(keys)
     const sent = isAbandoned ? bytes.subarray(0, integer(random, 1, bytes.length)) : bytes
     const pieces = happens(random, 0.06) ? split(sent, random) : [sent]
     if (pieces.length > 1) draft.mutated(`in ${pieces.length} pieces`)
@@ -62,29 +53,20 @@ function mayBeCutOff({ body, ending }: Draft): boolean {
   return body.length > (ending === 'keeps' ? limits.bodyBytesMax : UNREAD_BYTES_MAX)
 }
 
-/** @param body undefined when the head was mutated */
 function knownStatuses(draft: Draft, body: FuzzBody | undefined): readonly number[] | undefined {
   if (!draft.isExact || draft.mutations.includes('no body')) return undefined
   if (body !== undefined) return body.status === undefined ? undefined : [body.status]
   // The API checks the key only after the method and the path.
-  return draft.method === 'POST' && draft.target === '/v1/logs' && hasOneAuthorization(draft)
-    ? draft.statuses
-    : undefined
-}
-
-function hasOneAuthorization({ headers }: Draft): boolean {
-  return !headers.some((header) => /^authorization/i.test(header))
+  const hasOtherKey = draft.headers.some((header) => /^authorization/i.test(header))
+  return draft.method === 'POST' && draft.target === '/v1/logs' && !hasOtherKey ? draft.statuses : undefined
 }
 
 const PIECES_MAX = 6
 
 function split(bytes: Buffer, random: Random): Buffer[] {
-  const cuts = Array.from({ length: integer(random, 1, PIECES_MAX - 1) }, () =>
-    integer(random, 0, bytes.length),
-  )
+  const count = integer(random, 1, PIECES_MAX - 1)
+  const cuts = Array.from({ length: count }, () => integer(random, 0, bytes.length))
   const edges = [0, ...cuts.toSorted((a, b) => a - b), bytes.length]
-  return edges
-    .slice(1)
-    .map((edge, i) => bytes.subarray(edges[i], edge))
-    .filter((piece) => piece.length > 0)
+  const pieces = edges.slice(1).map((edge, i) => bytes.subarray(edges[i], edge))
+  return pieces.filter((piece) => piece.length > 0)
 }

@@ -73,21 +73,22 @@ function encode(draft: Draft, random: Random): void {
 const badAuthorizations = ['', 'Bearer', 'Bearer ', 'Basic ZGVtbzpkZW1v', 'Bearer slk_x y', '\xff']
 
 function changeAuthorization(draft: Draft, random: Random): void {
-  const kind = integer(random, 0, 6)
+  const bad = pick(random, badAuthorizations)
   // 429: after several unknown keys, the client must wait.
   draft.statuses = [401, 403, 404, 429]
-  if (kind === 0) draft.authorization = () => undefined
-  else if (kind === 1) draft.authorization = ({ orphan }) => `Bearer ${orphan}`
-  else if (kind === 2) draft.authorization = ({ revoked }) => `Bearer ${revoked}`
-  else if (kind === 3) draft.authorization = ({ reader }) => `Bearer ${reader}`
-  else if (kind === 4) draft.authorization = (_keys, valid) => `Bearer ${valid.slice(0, -1)}!`
-  else if (kind === 5) {
-    draft.authorization = (_keys, valid) => `bEARER   ${valid}`
-    draft.statuses = undefined
-  } else {
-    const value = pick(random, badAuthorizations)
-    draft.authorization = () => value
-  }
+  const kinds: readonly Draft['authorization'][] = [
+    () => undefined,
+    ({ orphan }) => `Bearer ${orphan}`,
+    ({ revoked }) => `Bearer ${revoked}`,
+    ({ reader }) => `Bearer ${reader}`,
+    (_keys, valid) => `Bearer ${valid.slice(0, -1)}!`,
+    () => bad,
+    (_keys, valid) => `bEARER   ${valid}`,
+  ]
+  const kind = integer(random, 0, kinds.length - 1)
+  draft.authorization = kinds[kind] ?? draft.authorization
+  // The last one is valid.
+  if (kind === kinds.length - 1) draft.statuses = undefined
   draft.mutated(`authorization ${kind}`)
 }
 

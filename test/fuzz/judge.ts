@@ -5,7 +5,6 @@ import { Described, type Document as OpenApiDocument } from '../../apps/api/test
 import { decodeAnswer } from '../../apps/api/test/protocols/otlp/otlp-api.ts'
 import type { FuzzRequest, ShipperName } from './fuzz-request.ts'
 
-/** The result of checking a response. */
 export interface Verdict {
   /** What is wrong with the response. Undefined if it is as documented. */
   readonly fault: string | undefined
@@ -17,55 +16,54 @@ export interface Verdict {
 
 type Document = Readonly<Record<string, unknown>>
 
+export type Judge = (request: FuzzRequest, answer: HttpResponse) => Verdict
+
 /** Checks responses against the OpenAPI document, and against what is known about their requests. */
-export class Judge {
-  readonly #described: Described
-
-  constructor(document: OpenApiDocument) {
-    this.#described = new Described(document)
-  }
-
-  judge(request: FuzzRequest, answer: HttpResponse): Verdict {
-    const isProblem = (answer.headers['content-type'] ?? '').startsWith('application/problem')
+export function judgeOf(openApi: OpenApiDocument): Judge {
+  const described = new Described(openApi)
+  return (request, answer) => {
+    const { status, headers } = answer
+    const isProblem = (headers['content-type'] ?? '').startsWith('application/problem')
     // What is not a valid request for any route gets a problem.
     if (request.shipper !== undefined && !isProblem) {
       const { fault, rows } = judgeShipper(request.shipper, answer, request.isHead)
-      return { fault: idFault(request, answer) ?? fault, label: `${answer.status} ${request.shipper}`, rows }
+      return { fault: idFault(request, answer) ?? fault, label: `${status} ${request.shipper}`, rows }
     }
-    const { status, headers } = answer
     const document = request.isHead ? {} : parse(answer)
-    const label = codeOf(document) ?? String(status)
     const isNew = headers['idempotency-replayed'] === undefined
     const rows = isNew && status === 202 ? acceptedRows(document ?? {}) : 0
     const records = isNew && status === 200 ? storedRecords(request, document ?? {}) : 0
     return {
-      fault: this.#faultOf(request, answer, document),
-      label: `${status} ${label}`,
+      fault: idFault(request, answer) ?? faultOf(described, request, answer, document),
+      label: `${status} ${codeOf(document) ?? status}`,
       rows: rows + records,
     }
   }
+}
 
-  #faultOf(request: FuzzRequest, answer: HttpResponse, document: Document | undefined): string | undefined {
-    const { status, headers } = answer
-    const otherId = idFault(request, answer)
-    if (otherId !== undefined) return otherId
-    // A response that leaves the body unread may close the connection: a rejection, or the response to a GET with a body.
-    if (request.ending === 'keeps' && status === 202 && headers['connection'] === 'close')
-      return 'the answer closes the connection'
-    // A transfer encoding that the API does not have is the client's mistake.
-    if (status >= 500 && status !== problems.unsupported_transfer_encoding.status)
-      return `the status is ${status}`
-    if (request.statuses?.includes(status) === false)
-      return `the status is ${status}, not ${request.statuses.join(' or ')}`
-    // A page of health.
-    if (request.isHead || (status === 200 && document?.['status'] === 'ok')) return undefined
-    if (document === undefined) return 'the body is not a JSON object'
-    const { connection: _, ...others } = headers
-    const [undescribed] = this.#described.undescribed(this.#described.post(), { ...answer, headers: others })
-    if (undescribed !== undefined) return `not in the OpenAPI document: ${JSON.stringify(undescribed)}`
-    if (status === 202) return acceptanceFault(request, document)
-    return status === 200 ? otlpFault(request, document) : problemFault(status, headers, document)
-  }
+function faultOf(
+  described: Described,
+  request: FuzzRequest,
+  answer: HttpResponse,
+  document: Document | undefined,
+): string | undefined {
+  const { status, headers } = answer
+  // A response that leaves the body unread may close the connection: a rejection, or the response to a GET with a body.
+  if (request.ending === 'keeps' && status === 202 && headers['connection'] === 'close')
+    return 'the answer closes the connection'
+  // A transfer encoding that the API does not have is the client's mistake.
+  if (status >= 500 && status !== problems.unsupported_transfer_encoding.status)
+    return `the status is ${status}`
+  if (request.statuses?.includes(status) === false)
+    return `the status is ${status}, not ${request.statuses.join(' or ')}`
+  // A page of health.
+  if (request.isHead || (status === 200 && document?.['status'] === 'ok')) return undefined
+  if (document === undefined) return 'the body is not a JSON object'
+  const { connection: _, ...others } = headers
+  const [undescribed] = described.undescribed(described.post(), { ...answer, headers: others })
+  if (undescribed !== undefined) return `not in the OpenAPI document: ${JSON.stringify(undescribed)}`
+  if (status === 202) return acceptanceFault(request, document)
+  return status === 200 ? otlpFault(request, document) : problemFault(answer, document)
 }
 
 /** The code of a problem. In a response with Protocol Buffers, the message begins with it. */
@@ -93,10 +91,8 @@ function idFault(request: FuzzRequest, { headers }: Pick<HttpResponse, 'headers'
     : undefined
 }
 
-function acceptanceFault(
-  { entries }: FuzzRequest,
-  { accepted, rejected, errors }: Document,
-): string | undefined {
+function acceptanceFault({ entries }: FuzzRequest, document: Document): string | undefined {
+  const { accepted, rejected, errors } = document
   if (!isCount(accepted) || !isCount(rejected)) return undefined
   if (entries !== undefined && accepted + rejected !== entries)
     return `${accepted} accepted + ${rejected} rejected is not ${entries}`
@@ -104,11 +100,7 @@ function acceptanceFault(
 }
 
 /** The code determines the status, and the rest of a problem. */
-function problemFault(
-  status: number,
-  headers: HttpResponse['headers'],
-  document: Document,
-): string | undefined {
+function problemFault({ status, headers }: HttpResponse, document: Document): string | undefined {
   const code = codeOf(document) ?? ''
   const known = Object.hasOwn(problems, code) ? problems[code as keyof typeof problems] : undefined
   if (known === undefined || known.status !== status) return `the code ${code} with the status ${status}`
@@ -132,7 +124,7 @@ function otlpFault(request: FuzzRequest, document: Document): string | undefined
 
 function acceptedRows({ accepted, id }: Document): number {
   if (isCount(accepted)) return accepted
-  return isText(id) ? 1 : 0
+  return typeof id === 'string' && id !== '' ? 1 : 0
 }
 
 /** What a response in the form of a shipper's API reports. Only Elasticsearch's has the number of stored rows. */
@@ -142,8 +134,8 @@ function judgeShipper(
   isHead: boolean,
 ): Pick<Verdict, 'fault' | 'rows'> {
   const { status, body, headers } = answer
-  const ofRoutes = [400, 401, 403, 405, 413, 415, 422, 501]
-  if (status !== shipperSuccess[shipper] && ![...ofRoutes, ...otherStatuses[shipper]].includes(status))
+  const { success, others } = shippers[shipper]
+  if (status !== success && ![...OF_ROUTES, ...others].includes(status))
     return { fault: `${shipper} answers with the status ${status}`, rows: 0 }
   if (isHead) return { fault: undefined, rows: 0 }
   const document = shipper === 'loki' ? {} : parse(answer)
@@ -158,24 +150,19 @@ function judgeShipper(
   return { fault: isValid[shipper] ? undefined : `a malformed answer of ${shipper}`, rows: 0 }
 }
 
-const shipperSuccess: Readonly<Record<ShipperName, number>> = {
-  elasticsearch: 200,
-  loki: 204,
-  splunk: 200,
-  datadog: 202,
-}
-/** HEC has no 404 and no 429: guessed keys and rate limits are 503. */
-const otherStatuses: Readonly<Record<ShipperName, readonly number[]>> = {
-  elasticsearch: [404, 429],
-  loki: [404, 429],
-  splunk: [503],
-  datadog: [404, 429],
+const OF_ROUTES = [400, 401, 403, 405, 413, 415, 422, 501]
+const shippers: Readonly<
+  Record<ShipperName, { readonly success: number; readonly others: readonly number[] }>
+> = {
+  elasticsearch: { success: 200, others: [404, 429] },
+  loki: { success: 204, others: [404, 429] },
+  // HEC has no 404 and no 429: guessed keys and rate limits are 503.
+  splunk: { success: 200, others: [503] },
+  datadog: { success: 202, others: [404, 429] },
 }
 
-function judgeBulk(
-  { errors, items = [] }: Document,
-  headers: HttpResponse['headers'],
-): Pick<Verdict, 'fault' | 'rows'> {
+function judgeBulk(document: Document, headers: HttpResponse['headers']): Pick<Verdict, 'fault' | 'rows'> {
+  const { errors, items = [] } = document
   if (!Array.isArray(items)) return { fault: 'items that are not an array', rows: 0 }
   const statuses = (items as readonly Document[]).map(
     (item) => (Object.values(item)[0] as Document | undefined)?.['status'],
@@ -190,13 +177,11 @@ function judgeBulk(
 function parse({ status, headers, body, bytes }: HttpResponse): Document | undefined {
   try {
     const value: unknown = isProtobuf(headers) ? decodeAnswer(status, bytes) : JSON.parse(body)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Document)
-      : undefined
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+    return isObject ? (value as Document) : undefined
   } catch {
     return undefined
   }
 }
 
-const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0

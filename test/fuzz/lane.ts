@@ -6,53 +6,36 @@ import type { Ledger } from './report.ts'
 /** The API itself gives up on Redis within 2 s. The rest is headroom for a busy machine. */
 const ANSWER_DEADLINE_MS = 20_000
 
-export interface LaneOptions {
-  readonly port: number
-  readonly ledger: Ledger
-  readonly judge: Judge
-  /** The next request, or undefined at the end. */
-  readonly next: () => FuzzRequest | undefined
-}
-
 /**
- * Sends requests over one connection until it closes, then over the next. Requests are not pipelined: a request behind one
- * that closes the connection may be stored without a response, and its rows could not be counted.
+ * Sends requests over one connection until it closes, then over the next. Requests are not pipelined: a request behind one that closes the connection
+ * may be stored without a response, and its rows could not be counted.
+ *
+ * @param next the next request, or undefined at the end
  */
-export class Lane {
-  readonly #options: LaneOptions
-  #connection: HttpConnection | undefined
-
-  constructor(options: LaneOptions) {
-    this.#options = options
-  }
-
-  async run(): Promise<void> {
-    const { next } = this.#options
-    for (let request = next(); request !== undefined; request = next()) await this.#send(request)
-    this.#connection?.destroy()
-  }
-
-  async #send(request: FuzzRequest): Promise<void> {
-    const { ledger, judge } = this.#options
-    let keeps = false
+export async function runLane(
+  port: number,
+  ledger: Ledger,
+  judge: Judge,
+  next: () => FuzzRequest | undefined,
+): Promise<void> {
+  let connection: HttpConnection | undefined
+  for (let request = next(); request !== undefined; request = next()) {
     try {
-      const connection = await this.#open()
+      if (connection?.isOpen !== true) {
+        connection?.destroy()
+        connection = await HttpConnection.open(port)
+      }
       const answers = await exchange(connection, request)
-      keeps = request.ending === 'keeps' && answers.at(-1)?.headers['connection'] !== 'close'
-      for (const answer of answers) ledger.answered(request, judge.judge(request, answer))
+      for (const answer of answers) ledger.answered(request, judge(request, answer))
+      if (request.ending !== 'keeps' || answers.at(-1)?.headers['connection'] === 'close')
+        connection.destroy()
     } catch (error) {
       ledger.fail(request, String(error))
+      connection?.destroy()
     }
-    if (!keeps) this.#connection?.destroy()
     ledger.done(request)
   }
-
-  async #open(): Promise<HttpConnection> {
-    if (this.#connection?.isOpen === true) return this.#connection
-    this.#connection?.destroy()
-    this.#connection = await HttpConnection.open(this.#options.port)
-    return this.#connection
-  }
+  connection?.destroy()
 }
 
 async function exchange(connection: HttpConnection, request: FuzzRequest): Promise<HttpResponse[]> {

@@ -2,21 +2,14 @@ import type { ProcessSize } from '../../bench/src/measure/process-meter.ts'
 import type { FuzzRequest } from './fuzz-request.ts'
 import type { Verdict } from './judge.ts'
 
-/** A request with a wrong response. */
-export interface Fault {
-  readonly number: number
-  readonly what: string
-  readonly mutations: readonly string[]
-  /** The bytes that were sent, as a JSON string. */
-  readonly sent: string
-}
-
 const FAULTS_KEPT = 20
 const SENT_CHARACTERS_MAX = 4_000
+const FINDINGS_SHOWN = 20
 
 /** Counts the responses of a run, and the rows that they have promised. */
 export class Ledger {
-  readonly faults: Fault[] = []
+  /** Requests with a wrong response, each with the options that repeat it. */
+  readonly faults: string[] = []
   readonly answers = new Map<string, number>()
   readonly endings = new Map<string, number>()
   faultCount = 0
@@ -24,6 +17,11 @@ export class Ledger {
   /** Rows that were accepted from requests whose responses were all read, and from the others. */
   exactRows = 0
   tornRows = 0
+  readonly #seed: number
+
+  constructor(seed: number) {
+    this.#seed = seed
+  }
 
   answered(request: FuzzRequest, { fault, label, rows }: Verdict): void {
     count(this.answers, label)
@@ -42,7 +40,8 @@ export class Ledger {
     this.faultCount += 1
     if (this.faults.length >= FAULTS_KEPT) return
     const sent = JSON.stringify(Buffer.concat(pieces).toString('latin1')).slice(0, SENT_CHARACTERS_MAX)
-    this.faults.push({ number, what, mutations, sent })
+    const options = `--seed ${this.#seed} --only ${number}`
+    this.faults.push(`FAULT of request ${number} (${options}): ${what}\n  ${mutations.join('; ')}\n  ${sent}`)
   }
 }
 
@@ -50,14 +49,11 @@ function count(counts: Map<string, number>, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1)
 }
 
-/** The number of rows of each project, and of dead letters. */
 export type RowCounts = Readonly<Record<string, number>>
 
-/** The results of a run. */
 export interface Report {
   readonly seed: number
   readonly ledger: Ledger
-  /** The number of canaries that were sent in parallel with the requests. */
   readonly canaries: number
   readonly sendMs: number
   /** The API after the warm-up and at the end, both at rest. */
@@ -67,11 +63,14 @@ export interface Report {
   readonly findings: readonly string[]
 }
 
-const FINDINGS_SHOWN = 20
-
 export function hasPassed({ ledger, findings }: Report): boolean {
   return ledger.faultCount === 0 && findings.length === 0
 }
+
+const list = (counts: Iterable<readonly [string, number]>): string =>
+  [...counts].map(([name, number]) => `${name} ${number}`).join(', ')
+const describeSize = ({ residentBytes, handles }: ProcessSize): string =>
+  `${Math.round(residentBytes / 1_048_576)} MiB and ${handles} handles`
 
 export function describeReport(report: Report): string {
   const { seed, ledger, canaries, sendMs, sizes, rows, findings } = report
@@ -79,32 +78,14 @@ export function describeReport(report: Report): string {
   const perSecond = Math.round(ledger.requests / (sendMs / 1_000))
   return [
     `${ledger.requests} requests of seed ${seed} in ${(sendMs / 1_000).toFixed(1)} s, ${perSecond} per second`,
-    `connections: ${[...ledger.endings].map(([ending, number]) => `${ending} ${number}`).join(', ')}`,
+    `connections: ${list(ledger.endings)}`,
     'answers:',
     ...answers.map(([label, number]) => `  ${String(number).padStart(8)}  ${label}`),
     `rows accepted: ${ledger.exactRows}, and ${ledger.tornRows} of torn requests; canaries sent: ${canaries}`,
-    `rows stored: ${Object.entries(rows)
-      .map(([name, number]) => `${name} ${number}`)
-      .join(', ')}`,
+    `rows stored: ${list(Object.entries(rows))}`,
     `API after the warm-up: ${describeSize(sizes.before)}; at the end: ${describeSize(sizes.after)}`,
-    describeFaults(seed, ledger),
+    ...ledger.faults,
     ...findings.slice(0, FINDINGS_SHOWN).map((finding) => `FINDING: ${finding.slice(0, 1_000)}`),
     `${ledger.faultCount} faults, ${findings.length} findings: ${hasPassed(report) ? 'passed' : 'FAILED'}`,
-  ]
-    .filter((line) => line !== '')
-    .join('\n')
-}
-
-function describeSize({ residentBytes, handles }: ProcessSize): string {
-  return `${Math.round(residentBytes / 1_048_576)} MiB and ${handles} handles`
-}
-
-/** The faults, each with the options that repeat its request. */
-export function describeFaults(seed: number, { faults }: Ledger): string {
-  return faults
-    .map(
-      ({ number, what, mutations, sent }) =>
-        `FAULT of request ${number} (--seed ${seed} --only ${number}): ${what}\n  ${mutations.join('; ')}\n  ${sent}`,
-    )
-    .join('\n')
+  ].join('\n')
 }

@@ -9,17 +9,16 @@ import {
   tornProject,
 } from './fuzz-installation.ts'
 import type { FuzzRequest } from './fuzz-request.ts'
-import { RequestGenerator } from './generator.ts'
-import { Judge } from './judge.ts'
-import { Lane } from './lane.ts'
-import { describeFaults, Ledger, type Report, type RowCounts } from './report.ts'
+import { requestMaker } from './generator.ts'
+import { judgeOf } from './judge.ts'
+import { runLane } from './lane.ts'
+import { Ledger, type Report, type RowCounts } from './report.ts'
 
 export interface RunOptions {
   readonly seed: number
   /** The numbers of the requests: `first` is included, `end` is not. */
   readonly first: number
   readonly end: number
-  /** Receives the progress, line by line. */
   readonly log: (line: string) => void
 }
 
@@ -28,7 +27,6 @@ const runSettings = {
   lanes: 48,
   /** The share of requests that are sent before the first measurement, with which the last one is compared. */
   warmUpShare: 0.2,
-  /** In requests. */
   progressEvery: 100_000,
   /** Stops the run: this many faults suffice, and if the API is down every request is a fault. */
   faultsMax: 200,
@@ -36,115 +34,87 @@ const runSettings = {
 
 /** Starts an installation, sends requests to it, and checks what they leave behind. */
 export async function runFuzz(options: RunOptions): Promise<Report> {
-  const ledger = new Ledger()
+  const ledger = new Ledger(options.seed)
   const installation = await startFuzzInstallation()
   try {
     return await runOn(installation, ledger, options)
   } catch (error) {
-    throw new Error(`the run was aborted\n${describeFaults(options.seed, ledger)}`, { cause: error })
+    throw new Error(`the run was aborted\n${ledger.faults.join('\n')}`, { cause: error })
   } finally {
     await installation.stop({ force: true })
   }
 }
 
 async function runOn(installation: FuzzInstallation, ledger: Ledger, options: RunOptions): Promise<Report> {
-  const { seed, first, end } = options
+  const { seed, first, end, log } = options
   const pids = pidsOf(installation)
   const canaries = new Canaries(installation.port, installation.canaryKey)
-  const generator = new RequestGenerator(seed, installation.keys)
+  const make = requestMaker(seed, installation.keys)
   const document = await (await fetch(`${installation.apiUrl}/openapi.json`)).json()
-  const judge = new Judge(document as ConstructorParameters<typeof Judge>[0])
-  const run: Run = { port: installation.port, ledger, judge, canaries, generator, log: options.log }
-  const middle = first + Math.ceil((end - first) * runSettings.warmUpShare)
+  const judge = judgeOf(document as Parameters<typeof judgeOf>[0])
+  let number = first
+  let sendMs = 0
+  /** Sends requests and canaries, and resolves when all have their responses and their connections are closed. */
+  const sendUntil = async (to: number): Promise<void> => {
+    const startedAtMs = performance.now()
+    const next = (): FuzzRequest | undefined => {
+      if (number >= to || ledger.faultCount >= runSettings.faultsMax) return undefined
+      number += 1
+      if (number % runSettings.progressEvery === 0) log(`${number} requests`)
+      return make(number - 1)
+    }
+    canaries.start()
+    const lanes = Array.from({ length: runSettings.lanes }, () =>
+      runLane(installation.port, ledger, judge, next),
+    )
+    await Promise.all(lanes)
+    await canaries.stop()
+    sendMs += performance.now() - startedAtMs
+  }
 
-  const startedAtMs = performance.now()
-  await send(run, first, middle)
-  const warmedUpAtMs = performance.now()
+  await sendUntil(first + Math.ceil((end - first) * runSettings.warmUpShare))
   const before = await readRestState(installation)
-  const restedAtMs = performance.now()
-  await send(run, middle, end)
-  const sendMs = performance.now() - restedAtMs + warmedUpAtMs - startedAtMs
-
+  await sendUntil(end)
   const { rest, leftovers } = await findLeftovers(installation, before)
-  const { rows, findings } = await inspectStored(installation, ledger, canaries)
-  return {
-    seed,
-    ledger,
-    canaries: canaries.sent,
-    sendMs,
-    sizes: { before: before.api, after: rest.api },
-    rows,
-    findings: [
-      ...canaries.faults,
-      ...leftovers,
-      ...findings,
-      ...pidsOf(installation).flatMap((pid, i) => (pid === pids[i] ? [] : [`process ${pids[i]} has exited`])),
-      ...logFindings(installation),
-    ],
-  }
-}
-
-interface Run {
-  readonly port: number
-  readonly ledger: Ledger
-  readonly judge: Judge
-  readonly canaries: Canaries
-  readonly generator: RequestGenerator
-  readonly log: (line: string) => void
-}
-
-/** Sends requests and canaries, and resolves when all have their responses and their connections are closed. */
-async function send(run: Run, from: number, to: number): Promise<void> {
-  const { port, ledger, judge, canaries, generator, log } = run
-  let number = from
-  const next = (): FuzzRequest | undefined => {
-    if (number >= to || ledger.faultCount >= runSettings.faultsMax) return undefined
-    if (number > from && number % runSettings.progressEvery === 0) log(`${number} requests`)
-    number += 1
-    return generator.make(number - 1)
-  }
-  canaries.start()
-  await Promise.all(
-    Array.from({ length: runSettings.lanes }, () => new Lane({ port, ledger, judge, next }).run()),
-  )
-  await canaries.stop()
+  const rows = await countRows(installation)
+  const findings = [
+    ...canaries.faults,
+    ...leftovers,
+    ...(await canaries.compare(installation.clickhouse)),
+    ...rowFindings(ledger, rows),
+    ...pidsOf(installation).flatMap((pid, i) => (pid === pids[i] ? [] : [`process ${pids[i]} has exited`])),
+    ...logFindings(installation),
+  ]
+  const sizes = { before: before.api, after: rest.api }
+  return { seed, ledger, canaries: canaries.sent, sendMs, sizes, rows, findings }
 }
 
 function pidsOf({ processes }: FuzzInstallation): (number | undefined)[] {
   return Object.values(processes).map(({ pid }) => pid)
 }
 
-/** Compares what ClickHouse has stored with the responses. */
-async function inspectStored(
-  { clickhouse }: FuzzInstallation,
-  ledger: Ledger,
-  canaries: Canaries,
-): Promise<{ rows: RowCounts; findings: string[] }> {
+async function countRows({ clickhouse }: FuzzInstallation): Promise<RowCounts> {
   const counts = await select<{ name: string; rows: number }>(
     clickhouse,
     `SELECT project_id AS name, toUInt32(count()) AS rows FROM logs GROUP BY name
       UNION ALL SELECT 'dead letters' AS name, toUInt32(count()) AS rows FROM dead_letters`,
   )
-  const rows = Object.fromEntries(counts.map(({ name, rows: count }) => [name, count]))
-  return { rows, findings: [...(await canaries.compare(clickhouse)), ...rowFindings(ledger, rows)] }
+  return Object.fromEntries(counts.map(({ name, rows }) => [name, rows]))
 }
 
+/** Compares what ClickHouse has stored with the responses. */
 function rowFindings({ exactRows, tornRows }: Ledger, rows: RowCounts): string[] {
+  const { [exactProject]: exact = 0, [tornProject]: torn = 0, 'dead letters': deadLetters = -1 } = rows
   const findings: string[] = []
-  const exact = rows[exactProject] ?? 0
-  const torn = rows[tornProject] ?? 0
   if (exact !== exactRows) findings.push(`${exactRows} rows were accepted, but ${exact} are stored`)
-  if (torn < tornRows) {
+  if (torn < tornRows)
     findings.push(`${tornRows} rows of torn requests were accepted, but only ${torn} are stored`)
-  }
-  if (rows['dead letters'] !== 0) findings.push(`ClickHouse has rejected ${rows['dead letters']} rows`)
+  if (deadLetters !== 0) findings.push(`ClickHouse has rejected ${deadLetters} rows`)
   return findings
 }
 
 function logFindings({ processes: { api, worker } }: FuzzInstallation): string[] {
   const { fatal, errors, strange } = scanLogs([api.logFile, worker.logFile])
-  const counted = Object.entries({ ...errors, ...strange }).map(
-    ([line, count]) => `${count} × in a log: ${line}`,
-  )
-  return [...fatal, ...counted]
+  const counted = Object.entries({ ...errors, ...strange })
+  return [...fatal, ...counted.map(([line, count]) => `${count} × in a log: ${line}`)]
 }

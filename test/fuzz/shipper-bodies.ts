@@ -23,20 +23,9 @@ const values = [
   `${'['.repeat(40)}${']'.repeat(40)}`,
 ]
 const names = [
-  'message',
-  'level',
-  'time',
-  'timestamp',
-  '@timestamp',
-  'service',
-  'event',
-  'fields',
-  'metadata',
-  'host',
-  'status',
-  'ddtags',
-  'log',
-  'line',
+  ...'message level time timestamp @timestamp service event fields metadata host status ddtags log line'.split(
+    ' ',
+  ),
   '__proto__',
   'constructor',
   '\\u0061',
@@ -51,7 +40,6 @@ const repeat = (random: Random, make: () => string): string[] =>
 const object = (random: Random): string =>
   `{${repeat(random, () => `"${pick(random, names)}":${value(random)}`).join(',')}}`
 
-/** Path, content type and content of a request to the API of a shipper. */
 type ShipperRequest = readonly [target: string, contentType: string, content: string | Buffer]
 
 const actions = ['{"update":{}}', '{"delete":{}}', '{}', '7']
@@ -78,11 +66,9 @@ function loki(random: Random): ShipperRequest {
 function lokiProtobuf(random: Random): Buffer {
   const seconds = field.varint(1, integer(random, 0, 2_000_000_000))
   const time = field.bytes(1, Buffer.concat([seconds, field.varint(2, 7)]))
+  const structured = field.bytes(3, field.bytes(1, 'a'))
   const lines = repeat(random, () => value(random)).map((line) =>
-    field.bytes(
-      2,
-      Buffer.concat([time, field.bytes(2, line.slice(0, 40)), field.bytes(3, field.bytes(1, 'a'))]),
-    ),
+    field.bytes(2, Buffer.concat([time, field.bytes(2, line.slice(0, 40)), structured])),
   )
   const labels = pick(random, ['{}', '{app="x"}', '{app=`y`, level="warn"}', '{', 'x', '{a="\\xff"}'])
   return snappy(field.bytes(1, Buffer.concat([field.bytes(1, labels), ...lines])))
@@ -114,17 +100,12 @@ function datadog(random: Random): ShipperRequest {
   return ['/api/v2/logs', 'application/json', `[${repeat(random, () => object(random)).join(',')}]`]
 }
 
-const shippers: readonly (readonly [ShipperName, (random: Random) => ShipperRequest])[] = [
-  ['elasticsearch', bulk],
-  ['loki', loki],
-  ['splunk', splunk],
-  ['datadog', datadog],
-]
+const shippers = { elasticsearch: bulk, loki, splunk, datadog } as const
 
 /** A body for the API of a shipper, sometimes with one byte changed. */
 export function drawShipperBody(random: Random): FuzzBody {
-  const [shipper, draw] = pick(random, shippers)
-  const [target, contentType, content] = draw(random)
+  const shipper = pick(random, Object.keys(shippers) as ShipperName[])
+  const [target, contentType, content] = shippers[shipper](random)
   const bytes = Buffer.from(content)
   if (bytes.length > 0 && happens(random, 0.3))
     bytes[integer(random, 0, bytes.length - 1)] = integer(random, 0, 255)

@@ -57,15 +57,11 @@ const WINDOW = '15s'
 const FOR = '1s'
 const INTERVAL = '1s'
 
-interface QuickRulesFile extends RulesFile {
-  readonly groups: readonly (RulesFile['groups'][number] & { readonly interval: string })[]
-}
-
 /**
  * The same rules for a test that waits: an alert fires a second after its fault, and windows of rates and growth are 15 s. Thresholds, and
  * the windows in which events are counted, are unchanged.
  */
-export function quickRules(file: RulesFile): QuickRulesFile {
+export function quickRules(file: RulesFile): RulesFile {
   return {
     groups: file.groups.map((group) => ({ ...group, interval: INTERVAL, rules: group.rules.map(quick) })),
   }

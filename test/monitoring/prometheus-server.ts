@@ -28,6 +28,8 @@ export interface PrometheusOptions {
   readonly rules: RulesFile
   /** The name of the scrape job. */
   readonly job: string
+  /** The URLs of ops servers. */
+  readonly targets: readonly string[]
 }
 
 /** A Prometheus of the PATH that scrapes ops servers every second. */
@@ -35,7 +37,6 @@ export class PrometheusServer {
   readonly #folder: string
   readonly #url: string
   readonly #child: ChildProcess
-  readonly #targets = new Set<string>()
 
   private constructor(folder: string, port: number, child: ChildProcess) {
     this.#folder = folder
@@ -43,16 +44,14 @@ export class PrometheusServer {
     this.#child = child
   }
 
-  /** Starts it without targets. */
-  static async start({ rules, job }: PrometheusOptions): Promise<PrometheusServer> {
+  static async start({ rules, job, targets }: PrometheusOptions): Promise<PrometheusServer> {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-prometheus-'))
     await writeFile(join(folder, 'rules.yml'), stringify(rules))
-    await writeFile(join(folder, 'targets.json'), '[]')
     const config = {
       global: { scrape_interval: SCRAPE_INTERVAL, evaluation_interval: SCRAPE_INTERVAL },
       rule_files: ['rules.yml'],
       scrape_configs: [
-        { job_name: job, file_sd_configs: [{ files: ['targets.json'], refresh_interval: '1s' }] },
+        { job_name: job, static_configs: [{ targets: targets.map((url) => new URL(url).host) }] },
       ],
     }
     await writeFile(join(folder, 'prometheus.yml'), stringify(config))
@@ -73,18 +72,6 @@ export class PrometheusServer {
       await eventually(() => server.#awaitReady())
       return server
     })
-  }
-
-  /** Scrapes these ops servers from now on, in addition to others. @param urls such as `http://127.0.0.1:4711` */
-  async scrape(...urls: readonly string[]): Promise<void> {
-    for (const url of urls) this.#targets.add(new URL(url).host)
-    await this.#writeTargets()
-  }
-
-  /** Stops scraping an ops server. */
-  async forget(url: string): Promise<void> {
-    this.#targets.delete(new URL(url).host)
-    await this.#writeTargets()
   }
 
   /** The present value of each series of an expression. */
@@ -114,11 +101,6 @@ export class PrometheusServer {
     this.#child.kill('SIGTERM')
     await within(STOP_DEADLINE_MS, 'the stop of Prometheus', exited).catch(() => this.#child.kill('SIGKILL'))
     await rm(this.#folder, { recursive: true, force: true })
-  }
-
-  async #writeTargets(): Promise<void> {
-    const groups = [{ targets: [...this.#targets] }]
-    await writeFile(join(this.#folder, 'targets.json'), JSON.stringify(groups))
   }
 
   async #awaitReady(): Promise<void> {

@@ -1,9 +1,9 @@
 // Needs prometheus: `npm run test:release -- monitoring`.
 import { eventually } from '@sluice/harness'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { dashboards } from '../../tools/dashboards/dashboards.ts'
+import { dashboards } from '../../tools/dashboards/grafana.ts'
 import { isAlert, metricsIn, readRules, rulesOf } from './alert-rules.ts'
-import { JOB, MonitoredInstallation, type Sender } from './monitored-installation.ts'
+import { JOB, MonitoredInstallation } from './monitored-installation.ts'
 
 /** A test with several hundred queries. */
 const TEST_DEADLINE_MS = 90_000
@@ -44,17 +44,12 @@ function seriesOf(metric: string, type: string): readonly string[] {
 }
 
 let monitored: MonitoredInstallation
-let sender: Sender
 
 beforeAll(async () => {
   monitored = await MonitoredInstallation.start()
-  sender = monitored.send({ requestsPerS: 20, entriesPerRequest: 50, messageChars: 200 })
 })
 
-afterAll(async () => {
-  await sender?.stop()
-  await monitored?.stop()
-})
+afterAll(() => monitored?.stop())
 
 /** The queries without any number, other than those that only a fault can have. */
 async function withoutData(queries: readonly { name: string; expr: string }[]): Promise<string[]> {

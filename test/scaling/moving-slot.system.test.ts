@@ -76,12 +76,7 @@ const batch = { id: BATCH, members: ['one', 'two'], rows: { inserted: 2, deadLet
 const operations: Readonly<Record<string, { run: () => Promise<unknown>; given: () => readonly string[] }>> =
   {
     'a fetch': { run: () => consumer.fetch(1, { isBusy: false }), given: () => [names.turnKey] },
-    'a fetch whose wait list has not moved': {
-      run: () => consumer.fetch(1, { isBusy: false }),
-      given: () => [names.turnKey, names.waitKey],
-    },
     'a requeue': { run: () => consumer.requeue(['three'], 'front'), given: () => [names.waitKey] },
-    'a requeue to the back': { run: () => consumer.requeue(['three'], 'back'), given: () => [names.waitKey] },
     'a failure': { run: () => consumer.fail('three', new Error('x')), given: () => [names.waitKey] },
     'a confirmation': {
       run: () => consumer.finish(batch, 0),
@@ -92,10 +87,6 @@ const operations: Readonly<Record<string, { run: () => Promise<unknown>; given: 
       ],
     },
     'a check for stalled jobs': { run: checkStalled, given: () => [names.waitKey, names.activeKey] },
-    'a check for stalled jobs whose wait list has moved': {
-      run: checkStalled,
-      given: () => [names.activeKey],
-    },
   }
 
 it.each(Object.entries(operations))(

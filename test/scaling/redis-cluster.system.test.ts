@@ -6,7 +6,6 @@ import { Supervisor } from '@sluice/local'
 import { type QueueNames, shardNames } from '@sluice/queue'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { runStatus } from '../sluice-command.ts'
 import { queryServer, startRedisCluster, type TestCluster } from './redis-servers.ts'
 import { type ScaledInstallation, startScaledInstallation } from './scaled-installation.ts'
 
@@ -123,15 +122,6 @@ it('accepts each idempotency key once, on every shard', async () => {
   for (const some of records) expect(some.length).toBeGreaterThan(0)
 })
 
-it('rejects a revoked key, whichever node publishes the change', async () => {
-  const { key, record } = await installation.registry.keys.create('scaling')
-  const revoked = { apiUrl: installation.apiUrl, apiKey: key }
-  const status = async (): Promise<number> => (await postLogs(revoked, { logs: [] })).status
-  expect(await status()).toBe(202)
-  await installation.registry.keys.revoke(record.id)
-  await eventually(async () => expect(await status()).toBe(401))
-})
-
 it('loses and duplicates nothing when nodes and workers are killed under load, and continues without one node', async () => {
   const journal = new Journal('killed')
   const { apiUrl, apiKey, workers } = installation
@@ -165,35 +155,4 @@ it('loses and duplicates nothing when nodes and workers are killed under load, a
   await load.stop()
   await expectExactlyOnce(journal)
   expect(journal.count('acknowledged')).toBeGreaterThan(1_000)
-}, 90_000)
-
-const shardsOf = (status: Record<string, unknown>): number[] =>
-  (status['shards'] as { shard: number }[]).map(({ shard }) => shard).toSorted((a, b) => a - b)
-
-it('`sluice status` shows all shards, servers and processes, and without one node the rest', async () => {
-  const { clickhouse } = installation
-  const readNow = () => runStatus({ redisUrl: cluster.url, prefix, clickhouse })
-  await eventually(async () => {
-    const { status, code } = await readNow()
-    expect({ code, errors: status['errors'] }).toEqual({ code: 0, errors: [] })
-    expect(shardsOf(status)).toEqual([0, 1, 2, 3])
-    expect(status['servers']).toHaveLength(NODES)
-    expect((status['processes'] as { role: string }[]).map(({ role }) => role)).toEqual([
-      'api',
-      'worker',
-      'worker',
-    ])
-  })
-  const node = await serverOf(1)
-  const lost = new Set<number>()
-  for (const { shard } of names) if ((await serverOf(shard)) === node) lost.add(shard)
-  await node.process.stop({ signal: 'SIGKILL' })
-  await eventually(async () => {
-    const { status, code } = await readNow()
-    expect(code).toBe(1)
-    expect(status['processes']).toHaveLength(3)
-    expect(JSON.stringify(status['errors'])).toContain('shard 1 was not read')
-    expect(shardsOf(status)).toEqual(names.flatMap(({ shard }) => (lost.has(shard) ? [] : [shard])))
-  })
-  await node.process.start()
 }, 90_000)

@@ -6,7 +6,6 @@ import {
   closeRedis,
   connectRedis,
   NotReplicatedError,
-  type RedisConnection,
   ReplicatedRedis,
 } from '@sluice/runtime'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -59,17 +58,10 @@ function startReplica(name: string): Promise<TestServer> {
 const valueOn = ({ port }: TestServer, key: string): Promise<string | null> =>
   queryServer(port, (connection) => connection.get(key))
 
-/** Changes a setting of the primary for the rest of the test. */
-async function configure(name: string, value: string, after: string): Promise<void> {
-  const set = (to: string) => queryServer(primary.port, (connection) => connection.config('SET', name, to))
-  await set(value)
-  onTestFinished(async () => {
-    await set(after)
-  })
-}
+const quiet = { onError: () => undefined, others: [] }
 
 async function open(url: string, waitMs: number): Promise<ReplicatedRedis> {
-  const opened = new ReplicatedRedis({ url, replicas: 1, waitMs, onError: () => undefined, others: [] })
+  const opened = new ReplicatedRedis({ url, replicas: 1, waitMs, ...quiet })
   await opened.ready(AbortSignal.timeout(DEADLINE_MS))
   return opened
 }
@@ -88,14 +80,6 @@ describe('a script', () => {
     expect(await valueOn(replica, '{t}:a')).toBe('1')
   })
 
-  it('runs again after Redis has forgotten it', async () => {
-    const set = redis.script(SET)
-    await set(['{t}:b'], ['1'])
-    await queryServer(primary.port, (connection) => connection.script('FLUSH'))
-    await set(['{t}:b'], ['2'])
-    expect(await valueOn(replica, '{t}:b')).toBe('2')
-  })
-
   it('rejects if the replica does not confirm it, and resolves when it is repeated and the replica replies', async () => {
     freezeReplica()
     await expect(impatient.script(SET)(['{t}:c'], ['1'])).rejects.toThrow(NotReplicatedError)
@@ -110,39 +94,6 @@ describe('a script', () => {
     freezeReplica()
     await queryServer(primary.port, (connection) => connection.set('{t}:d', '1'))
     await expect(impatient.script(GET)(['{t}:d'], [])).rejects.toThrow(NotReplicatedError)
-  })
-
-  it('that only reads resolves while Redis is above its memory limit', async () => {
-    await configure('maxmemory', '1', '256mb')
-    await expect(redis.script(SET)(['{t}:e'], ['1'])).rejects.toThrow('OOM')
-    expect(await redis.script(GET)(['{t}:none'], [])).toBeNull()
-  })
-
-  it('rejects if its own disk does not have it', async (test) => {
-    const [command] = await queryServer(
-      primary.port,
-      (connection) => connection.call('COMMAND', 'INFO', 'WAITAOF') as Promise<[unknown]>,
-    )
-    test.skip(command === null, 'The server has no WAITAOF.')
-    await configure('appendfsync', 'no', 'always')
-    await expect(impatient.script(SET)(['{t}:j'], ['1'])).rejects.toThrow(NotReplicatedError)
-  })
-
-  it('rejects if the server has become a replica after it ran', async () => {
-    const slow = redis.script(`${SET.replace('return ', '')} return 'ran'`)
-    await slow(['{t}:g'], ['1'])
-    freezeReplica()
-    const running = slow(['{t}:g'], ['2'])
-    const failure = running.catch((error: unknown) => error)
-    await pause(100)
-    // No server listens on that address, so this one keeps its data, and is only no longer the primary.
-    await queryServer(primary.port, (connection) => connection.replicaof('127.0.0.1', '1'))
-    onTestFinished(async () => {
-      await queryServer(primary.port, (connection) => connection.replicaof('NO', 'ONE'))
-    })
-    const error = await failure
-    expect(error).toBeInstanceOf(NotReplicatedError)
-    expect(String((error as Error).cause)).toMatch(/UNBLOCKED|replica|connection close/)
   })
 
   it('rejects without a connection, and is never sent on a new one', async () => {
@@ -160,101 +111,26 @@ describe('a script', () => {
     await pause(SHORT_WAIT_MS)
     expect(await valueOn(other, '{t}:n')).toBe('1')
   })
-
-  it('is sent on a connection that is open while another one cannot be opened again', async () => {
-    // Redis lets no new client in, so it is set through a connection that stays open.
-    const operator = connectRedis(urlOf(primary), { failFast: true, commandTimeoutMs: 2_000 })
-    operator.on('error', () => undefined)
-    await eventually(() => operator.ping())
-    onTestFinished(async () => {
-      await operator.config('SET', 'maxclients', '10000')
-      operator.disconnect()
-    })
-    const own = await open(urlOf(primary), WAIT_MS)
-    onTestFinished(() => own.close())
-    const set = own.script(SET)
-    // Each of the four connections has sent one.
-    await Promise.all(['1', '2', '3', '4'].map((value) => set(['{t}:i'], [value])))
-    const clients = String(await operator.call('CLIENT', 'LIST')).split('\n')
-    const last = clients.findLast((line) => line.includes('cmd=role'))
-    await operator.config('SET', 'maxclients', '1')
-    await operator.call('CLIENT', 'KILL', 'ID', /\bid=(\d+)/.exec(last ?? '')?.[1] ?? '')
-    await pause(100)
-    const answers = await Promise.all(['1', '2', '3', '4'].map((value) => set(['{t}:i'], [value])))
-    expect(answers).toEqual(['OK', 'OK', 'OK', 'OK'])
-  })
-
-  it('rejects while a replica is connected that was not counted: it may have replaced an absent one', async () => {
-    const own = await open(urlOf(primary), WAIT_MS)
-    onTestFinished(() => own.close())
-    own.block(undefined, new Set(['127.0.0.1:1']))
-    await expect(own.script(GET)(['{t}:a'], [])).rejects.toThrow(
-      `the replica 127.0.0.1:${replica.port} is connected, and was not counted yet`,
-    )
-    own.block(undefined, new Set(['127.0.0.1:1', `127.0.0.1:${replica.port}`]))
-    await own.script(GET)(['{t}:a'], [])
-  })
-
-  it('does not wait behind another waiting one', async () => {
-    freezeReplica()
-    const set = impatient.script(SET)
-    const startedMs = performance.now()
-    await Promise.allSettled(['1', '2', '3', '4'].map((value) => set(['{t}:h'], [value])))
-    expect(performance.now() - startedMs).toBeLessThan(2 * SHORT_WAIT_MS)
-  })
 })
 
-function startCheck(replicas: number): {
-  check: DurabilityCheck
-  scripts: ReplicatedRedis
-  connection: RedisConnection
-} {
-  const connection = connectRedis(urlOf(primary), { failFast: true, commandTimeoutMs: 2_000 })
-  connection.on('error', () => undefined)
-  const scripts = new ReplicatedRedis({
-    url: urlOf(primary),
-    replicas,
-    waitMs: WAIT_MS,
-    onError: () => undefined,
-    others: [],
-  })
-  const logger = createLogger('test', 'silent')
-  const check = new DurabilityCheck({ redis: connection, allowUnsafe: false, durable: scripts, logger })
-  check.start()
-  onTestFinished(async () => {
-    check.stop()
-    await scripts.close()
-    await closeRedis(connection)
-  })
-  return { check, scripts, connection }
-}
-
 describe('a check of the replicas', () => {
-  it('is ready with all replicas that must confirm, and blocks scripts until its first result', async () => {
-    const { check, scripts } = startCheck(1)
-    await expect(scripts.script(GET)(['{t}:a'], [])).rejects.toThrow('not checked yet')
-    await expect.poll(() => check.readiness).toEqual({ ready: true, reasons: [] })
-    await scripts.script(GET)(['{t}:a'], [])
-    const more = startCheck(2)
-    await expect.poll(() => more.check.readiness.reasons[0]).toContain('has 1 of the 2 replicas')
-  })
-
-  it('is not ready without a connection for scripts', async () => {
-    const { check, scripts } = startCheck(1)
-    await expect.poll(() => check.readiness.ready).toBe(true)
-    await scripts.close()
-    await vi.waitFor(() =>
-      expect(check.readiness.reasons).toEqual(['no connection for confirmed steps is open']),
-    )
-  })
-
   it('blocks scripts while there is a replica that need not confirm, also while the server does not respond: it could be promoted', async () => {
     const third = await startReplica('third')
     // Without the check, too, as soon as the replica is connected.
     await eventually(() =>
       expect(redis.script(GET)(['{t}:a'], [])).rejects.toThrow('2 replicas are connected, and only 1 must'),
     )
-    const { check, scripts, connection } = startCheck(1)
+    const connection = connectRedis(urlOf(primary), { failFast: true, commandTimeoutMs: 2_000 })
+    connection.on('error', () => undefined)
+    const scripts = new ReplicatedRedis({ url: urlOf(primary), replicas: 1, waitMs: WAIT_MS, ...quiet })
+    const logger = createLogger('test', 'silent')
+    const check = new DurabilityCheck({ redis: connection, allowUnsafe: false, durable: scripts, logger })
+    check.start()
+    onTestFinished(async () => {
+      check.stop()
+      await scripts.close()
+      await closeRedis(connection)
+    })
     const reason = 'has 2 replicas, and only 1 must confirm'
     await expect.poll(() => check.readiness.reasons[0]).toContain(reason)
     await expect(scripts.script(GET)(['{t}:a'], [])).rejects.toThrow(reason)

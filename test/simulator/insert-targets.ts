@@ -21,7 +21,7 @@ import { rejectedIds, SimulatedClickHouse, WINDOW_MS } from './simulated-clickho
 
 /** A row of a scenario. Rows of different partitions have different days of expiry. */
 export interface ScenarioRow {
-  readonly name: string
+  readonly id: string
   readonly partition: 1 | 2 | 3
   /** With which kind of code it is rejected. */
   readonly rejected?: keyof typeof rejectedIds
@@ -29,13 +29,32 @@ export interface ScenarioRow {
   readonly projectId?: string
 }
 
-/** The age of all tokens. A table knows them at the end of its window. */
-export type Age = 'end of the window' | 'past the window'
+type Frames = readonly (readonly ScenarioRow[])[]
 
-/** What `SimulatedClickHouse` simulates. Rows and dead letters are returned by their names, as often as they are stored. */
-export type InsertTargets = Pick<RealTargets, keyof RealTargets>
+/** What `SimulatedClickHouse` simulates. Rows and dead letters are returned by their ids, as often as they are stored. */
+export interface InsertTargets {
+  /** @returns `stored`, or how the error is classified */
+  readonly insert: (frames: Frames, token?: string) => Promise<unknown>
+  readonly find: (frames: Frames) => Promise<readonly string[]>
+  readonly rows: () => Promise<readonly string[]>
+  readonly hasDeadLetter: (row: ScenarioRow) => Promise<boolean>
+  readonly insertDeadLetter: (row: ScenarioRow, token?: string) => Promise<void>
+  readonly deadLetters: () => Promise<readonly string[]>
+  /** Inserts a row, and stores its token only. */
+  readonly loseRow: (row: ScenarioRow) => Promise<void>
+  readonly loseDeadLetter: (row: ScenarioRow) => Promise<void>
+  /** Rejections may keep partitions of the insert from now on. */
+  readonly keepPartOfRejected: () => Promise<void>
+  /** All rows are rejected from now on, with a code that is not listed. */
+  readonly breakTable: () => Promise<void>
+  /** No row is rejected from now on. */
+  readonly acceptAll: () => Promise<void>
+  /** The age of all tokens. A table knows them at the end of its window, and not past it. */
+  readonly age: (to: 'end' | 'past') => Promise<void>
+}
 
-/** @returns `stored`, or how the error is classified */
+const TOKEN = 'token'
+
 async function resultOf(insert: () => void | Promise<void>): Promise<unknown> {
   try {
     await insert()
@@ -46,97 +65,50 @@ async function resultOf(insert: () => void | Promise<void>): Promise<unknown> {
   }
 }
 
-/** `SimulatedClickHouse`. */
-export class SimulatedTargets implements InsertTargets {
-  readonly #time = { nowMs: 0 }
-  readonly #clickhouse = new SimulatedClickHouse(this.#time, {
-    isShortOfMemory: false,
-    failsForMemory: () => false,
-    isTableBroken: false,
-    acceptsAll: false,
-    crashesInCommit: () => false,
-    keepsPartOfRejected: () => false,
-    storesRejected: false,
-    isClockWrong: false,
-  })
+const encode = (frames: Frames, textOf: (row: ScenarioRow) => string): Buffer[] =>
+  frames.map((rows) => compressRows(rows.map(textOf).join('')))
 
-  async insert(frames: readonly (readonly ScenarioRow[])[], token: string): Promise<unknown> {
-    return resultOf(() => this.#clickhouse.insert(frames.map(frameOf), token))
-  }
+const simulatedRow = ({ id, partition, rejected }: ScenarioRow): string =>
+  `p\t2026-11-22 00:00:00\t2026-12-0${partition}\t${rejected === undefined ? '' : rejectedIds[rejected]}${id}\t2026-11-22 00:00:00\n`
+const sorted = (ids: Iterable<string>): string[] =>
+  [...ids].map((id) => id.replace(/^(poison|unknown)-/, '')).toSorted()
 
-  async find(frames: readonly (readonly ScenarioRow[])[]): Promise<readonly string[]> {
-    return [...this.#clickhouse.find(frames.map(frameOf))].map(nameOf).toSorted()
-  }
+const simulatedLetter = (row: ScenarioRow): DeadLetter => ({ code: '', reason: '', text: simulatedRow(row) })
 
-  async rows(): Promise<readonly string[]> {
-    return this.#clickhouse.rows.map(nameOf).toSorted()
-  }
-
-  async hasDeadLetter(row: ScenarioRow): Promise<boolean> {
-    return this.#clickhouse.hasDeadLetter(simulatedLetter(row))
-  }
-
-  async insertDeadLetter(row: ScenarioRow, token: string): Promise<void> {
-    this.#clickhouse.insertDeadLetters([simulatedLetter(row)], token)
-  }
-
-  async deadLetters(): Promise<readonly string[]> {
-    return this.#clickhouse.deadLetters.map(nameOf).toSorted()
-  }
-
-  async loseRow(row: ScenarioRow, token: string): Promise<void> {
-    this.#whileCrashing(() => this.#clickhouse.insert([frameOf([row])], token))
-  }
-
-  async loseDeadLetter(row: ScenarioRow, token: string): Promise<void> {
-    this.#whileCrashing(() => this.#clickhouse.insertDeadLetters([simulatedLetter(row)], token))
-  }
-
-  async keepPartOfRejected(): Promise<void> {
-    this.#clickhouse.faults.keepsPartOfRejected = () => true
-  }
-
-  async breakTable(): Promise<void> {
-    this.#clickhouse.faults.isTableBroken = true
-  }
-
-  async acceptAll(): Promise<void> {
-    this.#clickhouse.faults.isTableBroken = false
-    this.#clickhouse.faults.acceptsAll = true
-  }
-
-  async age(to: Age): Promise<void> {
-    this.#time.nowMs = to === 'end of the window' ? WINDOW_MS - 1 : WINDOW_MS
-  }
-
-  #whileCrashing(insert: () => void): void {
-    const { faults } = this.#clickhouse
+export function simulatedTargets(): InsertTargets {
+  const time = { nowMs: 0 }
+  const clickhouse = new SimulatedClickHouse(time)
+  const { faults } = clickhouse
+  const whileCrashing = async (insert: () => void): Promise<void> => {
     faults.crashesInCommit = () => true
-    try {
-      insert()
-    } catch {
-      // There is no response.
-    } finally {
-      faults.crashesInCommit = () => false
-    }
+    expectCrash(insert)
+    faults.crashesInCommit = () => false
+  }
+  return {
+    insert: (frames, token = TOKEN) => resultOf(() => clickhouse.insert(encode(frames, simulatedRow), token)),
+    find: async (frames) => sorted(clickhouse.find(encode(frames, simulatedRow))),
+    rows: async () => sorted(clickhouse.rows),
+    hasDeadLetter: async (row) => clickhouse.hasDeadLetter(simulatedLetter(row)),
+    insertDeadLetter: async (row, token = TOKEN) =>
+      clickhouse.insertDeadLetters([simulatedLetter(row)], token),
+    deadLetters: async () => sorted(clickhouse.deadLetters),
+    loseRow: (row) => whileCrashing(() => clickhouse.insert(encode([[row]], simulatedRow), TOKEN)),
+    loseDeadLetter: (row) => whileCrashing(() => clickhouse.insertDeadLetters([simulatedLetter(row)], TOKEN)),
+    keepPartOfRejected: async () => void (faults.keepsPartOfRejected = () => true),
+    breakTable: async () => void (faults.isTableBroken = true),
+    acceptAll: async () => void Object.assign(faults, { isTableBroken: false, acceptsAll: true }),
+    age: async (to) => void (time.nowMs = to === 'end' ? WINDOW_MS - 1 : WINDOW_MS),
   }
 }
 
-function frameOf(rows: readonly ScenarioRow[]): Buffer {
-  return compressRows(rows.map(simulatedRow).join(''))
-}
-
-function simulatedRow({ name, partition, rejected }: ScenarioRow): string {
-  const id = `${rejected === undefined ? '' : rejectedIds[rejected]}${name}`
-  return `p\t2026-11-22 00:00:00\t2026-12-0${partition}\t${id}\t2026-11-22 00:00:00\n`
-}
-
-function nameOf(id: string): string {
-  return id.replace(/^(poison|unknown)-/, '')
-}
-
-function simulatedLetter(row: ScenarioRow): DeadLetter {
-  return { code: 'A_CODE', reason: 'a reason', text: simulatedRow(row) }
+/** There is no response. */
+function expectCrash(insert: () => void): void {
+  try {
+    insert()
+  } catch {
+    return
+  }
+  throw new Error('the insert did not crash')
 }
 
 const PROJECT = 'p'
@@ -148,165 +120,108 @@ const RULES = [
   { name: 'pattern', expression: `match('', url)` },
 ] as const
 
-/** The code of `packages/clickhouse` on a database in a real ClickHouse, with rules for rows. */
-export class RealTargets implements InsertTargets {
-  readonly #clickhouse: ClickHouseClient
-  readonly #receivedAtMs = Date.now()
-  /** The ids of rows, by their names. */
-  readonly #ids = new Map<string, string>()
-
-  private constructor(clickhouse: ClickHouseClient) {
-    this.#clickhouse = clickhouse
-  }
-
-  /** The connection is closed at the end of the test. */
-  static async open(): Promise<RealTargets> {
-    const clickhouse = await openTestDatabase()
-    onTestFinished(() => clickhouse.close())
-    const targets = new RealTargets(clickhouse)
-    for (const { name, expression } of RULES)
-      await targets.#alter(logsTable, `ADD CONSTRAINT ${name} CHECK ${expression} >= 0`)
-    return targets
-  }
-
-  async insert(frames: readonly (readonly ScenarioRow[])[], token: string): Promise<unknown> {
-    return resultOf(() => new FrameInserter(this.#clickhouse, unwatched).insert(this.#frames(frames), token))
-  }
-
-  async find(frames: readonly (readonly ScenarioRow[])[]): Promise<readonly string[]> {
-    return this.#names(await new StoredRows(this.#clickhouse, Date.now, unwatched).find(this.#frames(frames)))
-  }
-
-  async rows(): Promise<readonly string[]> {
-    return this.#names(await this.#select('toString(id)', logsTable))
-  }
-
-  async hasDeadLetter(row: ScenarioRow): Promise<boolean> {
-    // What is not found would be inserted.
-    const withoutInserts = new Proxy(this.#clickhouse, {
-      get: (client, name) => {
-        if (name === 'exec') return () => Promise.reject(new NotFoundError())
-        const member: unknown = Reflect.get(client, name, client)
-        return typeof member === 'function' ? member.bind(client) : member
-      },
-    })
-    try {
-      await deadLettersOf(withoutInserts)
-        .prepare([this.#letter(row)], randomUUID(), true)
-        .run()
-      return true
-    } catch (error) {
-      if (error instanceof NotFoundError) return false
-      throw error
-    }
-  }
-
-  async insertDeadLetter(row: ScenarioRow, token: string): Promise<void> {
-    await deadLettersOf(this.#clickhouse)
-      .prepare([this.#letter(row)], token, false)
-      .run()
-  }
-
-  async deadLetters(): Promise<readonly string[]> {
-    return this.#names(await this.#select(`JSONExtractString(text, 'id')`, deadLettersTable))
-  }
-
-  /** Inserts a row, and stores its token only. */
-  async loseRow(row: ScenarioRow, token: string): Promise<void> {
-    await this.insert([[row]], token)
-    await loseRows(this.#clickhouse, logsTable, PROJECT, `id = '${this.#id(row)}'`)
-  }
-
-  async loseDeadLetter(row: ScenarioRow, token: string): Promise<void> {
-    await this.insertDeadLetter(row, token)
-    await loseRows(this.#clickhouse, deadLettersTable, PROJECT, `text LIKE '%${this.#id(row)}%'`)
-  }
-
-  /** Rejections may keep partitions of the insert from now on. */
-  async keepPartOfRejected(): Promise<void> {
-    // ClickHouse computes the index of a partition when it writes it. The partitions before it are stored by then.
-    for (const { name, expression } of RULES) {
-      await this.#alter(logsTable, `DROP CONSTRAINT ${name}`)
-      await this.#alter(logsTable, `ADD INDEX ${name} ${expression} TYPE minmax`)
-    }
-  }
-
-  /** All rows are rejected from now on, with a code that is not listed. */
-  async breakTable(): Promise<void> {
-    await this.#alter(logsTable, `ADD CONSTRAINT broken CHECK match('', concat('[', project_id)) >= 0`)
-  }
-
-  /** No row is rejected from now on. */
-  async acceptAll(): Promise<void> {
-    for (const { name } of [...RULES, { name: 'broken' }]) {
-      await this.#alter(logsTable, `DROP CONSTRAINT IF EXISTS ${name}`)
-      await this.#alter(logsTable, `DROP INDEX IF EXISTS ${name}`)
-    }
-  }
-
-  async age(to: Age): Promise<void> {
-    const others = to === 'end of the window' ? WINDOW_TOKENS - 1 : WINDOW_TOKENS
-    for (const table of [logsTable, deadLettersTable])
-      await this.#alter(table, `MODIFY SETTING non_replicated_deduplication_window = ${WINDOW_TOKENS}`)
-    for (let i = 0; i < others; i += 1) {
-      const other = { name: randomUUID(), partition: 1, projectId: 'another' } as const
-      await this.insert([[other]], randomUUID())
-      await this.insertDeadLetter(other, randomUUID())
-    }
-  }
-
-  async #alter(table: string, change: string): Promise<void> {
-    await this.#clickhouse.command({ query: `ALTER TABLE ${table} ${change}` })
-  }
-
-  async #select(expression: string, table: string): Promise<string[]> {
-    const result = await this.#clickhouse.query({
-      query: `SELECT ${expression} AS id FROM ${table} WHERE project_id = {projectId: String}`,
-      query_params: { projectId: PROJECT },
-      format: 'JSONEachRow',
-    })
-    return (await result.json<{ id: string }>()).map(({ id }) => id)
-  }
-
-  #names(ids: Iterable<string>): string[] {
-    const names = new Map([...this.#ids].map(([name, id]) => [id, name]))
-    return [...ids].map((id) => names.get(id) ?? id).toSorted()
-  }
-
-  #id({ name }: ScenarioRow): string {
-    const id = this.#ids.get(name) ?? randomUUID()
-    this.#ids.set(name, id)
-    return id
-  }
-
-  #frames(frames: readonly (readonly ScenarioRow[])[]): Buffer[] {
-    return frames.map((rows) => compressRows(rows.map((row) => this.#row(row)).join('')))
-  }
-
-  #row(row: ScenarioRow): string {
-    const { partition, rejected, projectId = PROJECT } = row
-    const prefix = makeRowPrefix({
-      projectId,
-      retentionDays: 30 + partition,
-      receivedAtMs: this.#receivedAtMs,
-    })
-    const entry = {
-      level: 'info',
-      message: rejected === 'poison' ? '{x' : '{}',
-      ...(rejected === 'unknown' && { url: '[' }),
-    } as const
-    const shaped = shapeRow(entry, this.#id(row), prefix, false)
+/** The code of `packages/clickhouse` on a database in a real ClickHouse, with rules for rows. The connection is closed at the end of the test. */
+export async function openRealTargets(): Promise<InsertTargets> {
+  const clickhouse = await openTestDatabase()
+  onTestFinished(() => clickhouse.close())
+  const receivedAtMs = Date.now()
+  const textOf = ({ id, partition, rejected, projectId = PROJECT }: ScenarioRow): string => {
+    const prefix = makeRowPrefix({ projectId, retentionDays: 30 + partition, receivedAtMs })
+    const message = rejected === 'poison' ? '{x' : '{}'
+    const url = rejected === 'unknown' ? { url: '[' } : {}
+    const shaped = shapeRow({ level: 'info', message, ...url }, id, prefix, false)
     if ('error' in shaped) throw new Error(shaped.error.message)
     return shaped.row
   }
-
-  #letter(row: ScenarioRow): DeadLetter {
-    return { code: 'A_CODE', reason: 'a reason', text: rowAsJson(this.#row(row)) ?? '' }
+  const letterOf = (row: ScenarioRow): DeadLetter => ({
+    code: 'A_CODE',
+    reason: 'a reason',
+    text: rowAsJson(textOf(row)) ?? '',
+  })
+  const alter = async (table: string, change: string): Promise<void> => {
+    await clickhouse.command({ query: `ALTER TABLE ${table} ${change}` })
   }
+  const select = async (expression: string, table: string): Promise<string[]> => {
+    const query = `SELECT ${expression} AS id FROM ${table} WHERE project_id = '${PROJECT}'`
+    const result = await clickhouse.query({ query, format: 'JSONEachRow' })
+    return (await result.json<{ id: string }>()).map(({ id }) => id).toSorted()
+  }
+  const targets: InsertTargets = {
+    insert: (frames, token = TOKEN) =>
+      resultOf(() => new FrameInserter(clickhouse, unwatched).insert(encode(frames, textOf), token)),
+    find: async (frames) => {
+      const found = await new StoredRows(clickhouse, Date.now, unwatched).find(encode(frames, textOf))
+      return [...found].toSorted()
+    },
+    rows: () => select('toString(id)', logsTable),
+    hasDeadLetter: async (row) => {
+      try {
+        await deadLettersOf(withoutInserts(clickhouse))
+          .prepare([letterOf(row)], randomUUID(), true)
+          .run()
+        return true
+      } catch (error) {
+        if (error instanceof NotFoundError) return false
+        throw error
+      }
+    },
+    insertDeadLetter: async (row, token = TOKEN) => {
+      await deadLettersOf(clickhouse)
+        .prepare([letterOf(row)], token, false)
+        .run()
+    },
+    deadLetters: () => select(`JSONExtractString(text, 'id')`, deadLettersTable),
+    loseRow: async (row) => {
+      await targets.insert([[row]])
+      await loseRows(clickhouse, logsTable, PROJECT, `id = '${row.id}'`)
+    },
+    loseDeadLetter: async (row) => {
+      await targets.insertDeadLetter(row)
+      await loseRows(clickhouse, deadLettersTable, PROJECT, `text LIKE '%${row.id}%'`)
+    },
+    keepPartOfRejected: async () => {
+      // ClickHouse computes the index of a partition when it writes it. The partitions before it are stored by then.
+      for (const { name, expression } of RULES) {
+        await alter(logsTable, `DROP CONSTRAINT ${name}`)
+        await alter(logsTable, `ADD INDEX ${name} ${expression} TYPE minmax`)
+      }
+    },
+    breakTable: () => alter(logsTable, `ADD CONSTRAINT broken CHECK match('', concat('[', project_id)) >= 0`),
+    acceptAll: async () => {
+      for (const name of [...RULES.map((rule) => rule.name), 'broken']) {
+        await alter(logsTable, `DROP CONSTRAINT IF EXISTS ${name}`)
+        await alter(logsTable, `DROP INDEX IF EXISTS ${name}`)
+      }
+    },
+    age: async (to) => {
+      const others = to === 'end' ? WINDOW_TOKENS - 1 : WINDOW_TOKENS
+      for (const table of [logsTable, deadLettersTable])
+        await alter(table, `MODIFY SETTING non_replicated_deduplication_window = ${WINDOW_TOKENS}`)
+      for (let i = 0; i < others; i += 1) {
+        const other = { id: randomUUID(), partition: 1, projectId: 'another' } as const
+        await targets.insert([[other]], randomUUID())
+        await targets.insertDeadLetter(other, randomUUID())
+      }
+    },
+  }
+  for (const { name, expression } of RULES)
+    await alter(logsTable, `ADD CONSTRAINT ${name} CHECK ${expression} >= 0`)
+  return targets
 }
 
 class NotFoundError extends Error {
   override name = 'NotFoundError'
+}
+
+/** What is not found would be inserted. */
+function withoutInserts(clickhouse: ClickHouseClient): ClickHouseClient {
+  return new Proxy(clickhouse, {
+    get: (client, name) => {
+      if (name === 'exec') return () => Promise.reject(new NotFoundError())
+      const member: unknown = Reflect.get(client, name, client)
+      return typeof member === 'function' ? member.bind(client) : member
+    },
+  })
 }
 
 function deadLettersOf(clickhouse: ClickHouseClient): DeadLetters {

@@ -42,13 +42,10 @@ async function run(count: number): Promise<void> {
   })
   log(`seed ${seed}: ${report(result.schedules)}`)
   log(`${result.acknowledged} entries acknowledged, ${result.faults} faults`)
-  if (result.failure === undefined) {
-    log('0 lost, 0 duplicated')
-  } else {
-    log(`seed ${result.failure.seed} fails: ${result.failure.reason}`)
-    await trace(result.failure.seed)
-    process.exitCode = 1
-  }
+  if (result.failure === undefined) return log('0 lost, 0 duplicated')
+  log(`seed ${result.failure.seed} fails: ${result.failure.reason}`)
+  await trace(result.failure.seed)
+  process.exitCode = 1
 }
 
 async function runMutants(count: number): Promise<void> {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 
 /** A change of one guard in the code. The simulator must find out that it is missing. */
-export interface Mutant {
+interface Mutant {
   readonly name: string
   /** Relative to the root of the project. */
   readonly file: string
@@ -11,231 +11,164 @@ export interface Mutant {
   readonly replace: string
 }
 
-const stages = 'apps/worker/src/batch-stages.ts'
-const splitter = 'apps/worker/src/batch-splitter.ts'
-const splitPass = 'apps/worker/src/split-pass.ts'
-const delivery = 'apps/worker/src/batch-delivery.ts'
-const insertOnce = 'packages/clickhouse/src/insert-once.ts'
-const rowInserter = 'packages/clickhouse/src/row-inserter.ts'
+const changes: Readonly<Record<string, Readonly<Record<string, readonly [find: string, replace: string]>>>> =
+  {
+    'apps/api/src/chunks/chunk-writer.ts': {
+      'a 202 is sent before the chunk is queued': [
+        '      const { shard, found } = await lane.add(',
+        '      stored.resolve(undefined)\n      const { shard, found } = await lane.add(',
+      ],
+    },
+    'apps/worker/src/batch-stages.ts': {
+      'a rejected batch counts as stored': [
+        "        if (result.at === 'stored') return this.#stored(batch, 0)",
+        '        return this.#stored(batch, 0)',
+      ],
+      'only the chunks in hand of a claimed batch are inserted': [
+        'consumer.load(record.members)',
+        'consumer.load(recovery.chunkIds)',
+      ],
+      'a split batch is sent as a whole': ['isRejected || splits.size > 0 ?', 'isRejected ?'],
+      'a split batch is sent again while parts of it may be in flight': [
+        'return splits.size > 0 && this',
+        'return splits.size < 0 && this',
+      ],
+      'a worker does not wait for the parts of a repair that has begun since': [
+        'lastRepair > expected ?',
+        'lastRepair < 0 ?',
+      ],
+    },
+    'apps/worker/src/retrier.ts': {
+      'an insert without an answer counts as stored': ['    throw error', "    return { at: 'stored' }"],
+    },
+    'test/simulator/simulated-redis.ts': {
+      'a new batch is confirmed although another worker repairs it': [
+        'batch.repairs !== repair) return false',
+        'batch.repairs !== repair && repair !== 0) return false',
+      ],
+      'a split of an earlier repair is persisted': [
+        'if (batch.repairs !== repair) throw',
+        'if (batch.repairs < repair) throw',
+      ],
+    },
+    'apps/worker/src/batch-splitter.ts': {
+      'dead letters count as inserted rows': ['    pass.deadLettered += rows', ''],
+      'a split is not persisted before parts are sent': [
+        'ledger.recordSplit(pass.id, name, pass.repair)',
+        'Promise.resolve(true)',
+      ],
+      'the token of a split batch is not consumed': [
+        '    if (!(await this.#consumeToken(pass, missing, pass.id, suspects))) return\n',
+        '',
+      ],
+      'a token is consumed with a row that is stored': [
+        '    const missing = await this.#findMissing(pass, pass.notRejected())',
+        '    const missing = pass.notRejected()',
+      ],
+      'parts are sent although the token of their range may be consumed later': [
+        'if (hasSuspects && !pass.isLast) pass.suspects += 1',
+        'if (hasSuspects && !pass.isLast) return true',
+      ],
+      'a rejected row is sent although an insert of its range may commit': [
+        'else if (this.#deps.clock.nowMs() < pass.unsettledUntilMs) pass.unsettled += 1',
+        'else if (pass.unsettledUntilMs < 0) pass.unsettled += 1',
+      ],
+      'parts are sent without a lookup': [
+        '        true,\n        this.#onUnanswered(pass),',
+        '        false,\n        this.#onUnanswered(pass),',
+      ],
+      'a row is dead-lettered while an earlier attempt may commit': [
+        'else if (!isSettled) pass.unsettled += 1',
+        'else if (pass.unsettledUntilMs < 0) pass.unsettled += 1',
+      ],
+      'a rejected row is dead-lettered although it is stored': [
+        "result.at === 'rejected' && (await this.#findMissing(pass, [index])).length > 0",
+        "result.at === 'rejected'",
+      ],
+      'a row that is rejected alone is dead-lettered although it is stored': [
+        'await this.#findMissing(pass, [...errors.keys()])',
+        'errors.keys()',
+      ],
+      'a row is sent alone before this is persisted': [
+        "(!(await this.#persist(pass, listName('alone', group)))) return",
+        "(!pass.persisted(listName('alone', group))) return",
+      ],
+      'halves are sent before this is persisted': [
+        '      if (!(await this.#persist(pass, HALVED))) return\n',
+        '',
+      ],
+      'rows are set apart although halves may be in flight': [
+        ' || pass.splits.has(HALVED)) return pass.alone',
+        ') return pass.alone',
+      ],
+      'dead letters of another repair are stored without a lookup': [
+        'tokenOfList(pass, name), true)',
+        'tokenOfList(pass, name), false)',
+      ],
+      'a row that is rejected with an unknown code is dropped': [
+        'if (!isKnown && !pass.isLast) pass.suspects += 1',
+        'if (!isKnown && !pass.isLast) pass.suspects += 0',
+      ],
+      'one lost token of a range is one too many': ['const LOST_TOKENS_MAX = 3', 'const LOST_TOKENS_MAX = 0'],
+    },
+    'apps/worker/src/split-pass.ts': {
+      'a row that is persisted as rejected is inserted again': [
+        '.filter((index) => !this.rejected.has(index))',
+        '',
+      ],
+      'a row that is sent alone is part of a range': ['.filter((index) => !this.alone.has(index))', ''],
+    },
+    'packages/clickhouse/src/row-inserter.ts': {
+      'an attempt to consume a token that got no answer is forgotten': [
+        'await this.#insert(frames, token, onUnanswered, ',
+        'await this.#insert(frames, token, () => undefined, ',
+      ],
+    },
+    'packages/clickhouse/src/insert-once.ts': {
+      'rows are not looked up before they are sent again': [
+        '    let missing = await this.#target.findMissing()',
+        '    let missing = this.#target.all',
+      ],
+      'a token without rows counts as stored': [
+        "    if (areTokensAtomic) return 'stored'",
+        "    if (areTokensAtomic || true) return 'stored'",
+      ],
+      'a lost token of a single row has no replacement': [
+        'export const REPLACEMENTS_MAX = 3',
+        'export const REPLACEMENTS_MAX = 0',
+      ],
+    },
+    'apps/worker/src/batch-delivery.ts': {
+      'chunks of a batch that this worker cannot insert are not returned': [
+        '        await consumer.requeue(chunkIds, error.end)',
+        '        await Promise.resolve()',
+      ],
+      'rejected chunks return to the front of the queue': [
+        "'ClickHouse accepts no rows', 'back'",
+        "'ClickHouse accepts no rows', 'front'",
+      ],
+      'chunks of a finished batch stay in hand': [
+        '    consumer.forget(ids.filter((_id, index) => owners[index] === undefined))\n',
+        '',
+      ],
+    },
+    'apps/worker/src/worker-events.ts': {
+      'a lookup without an answer does not count as a failed insert': [
+        "run({ kind: 'lookup', startedMs: clock.nowMs() }, () => storedRows.find(frames))",
+        'storedRows.find(frames)',
+      ],
+    },
+    'apps/worker/src/insert-health.ts': {
+      'a worker whose inserts failed never retries': [
+        'return heldChunks === 0 &&',
+        'return heldChunks < 0 &&',
+      ],
+    },
+  }
 
-export const mutants: readonly Mutant[] = [
-  {
-    name: 'a 202 is sent before the chunk is queued',
-    file: 'apps/api/src/chunks/chunk-writer.ts',
-    find: '      const { shard, found } = await lane.add(',
-    replace: '      stored.resolve(undefined)\n      const { shard, found } = await lane.add(',
-  },
-  {
-    name: 'a rejected batch counts as stored',
-    file: stages,
-    find: "        if (at === 'stored') return this.#stored(batch, 0)",
-    replace: '        return this.#stored(batch, 0)',
-  },
-  {
-    name: 'an insert without an answer counts as stored',
-    file: 'apps/worker/src/retrier.ts',
-    find: '    throw error',
-    replace: "    return { at: 'stored' }",
-  },
-  {
-    name: 'only the chunks in hand of a claimed batch are inserted',
-    file: stages,
-    find: 'consumer.load(record.members)',
-    replace: 'consumer.load(recovery.chunkIds)',
-  },
-  {
-    name: 'a split batch is sent as a whole',
-    file: stages,
-    find: 'isRejected || splits.size > 0 ?',
-    replace: 'isRejected ?',
-  },
-  {
-    name: 'a new batch is confirmed although another worker repairs it',
-    file: 'test/simulator/simulated-redis.ts',
-    find: 'batch.repairs !== repair) return false',
-    replace: 'batch.repairs !== repair && repair !== 0) return false',
-  },
-  {
-    name: 'dead letters count as inserted rows',
-    file: splitter,
-    find: '    pass.deadLettered += rows',
-    replace: '',
-  },
-  {
-    name: 'a split is not persisted before parts are sent',
-    file: splitter,
-    find: 'ledger.recordSplit(pass.id, name, pass.repair)',
-    replace: 'Promise.resolve(true)',
-  },
-  {
-    name: 'a split of an earlier repair is persisted',
-    file: 'test/simulator/simulated-redis.ts',
-    find: 'if (batch.repairs !== repair) throw',
-    replace: 'if (batch.repairs < repair) throw',
-  },
-  {
-    name: 'the token of a split range is not consumed',
-    file: splitter,
-    find: '    if (!(await this.#consumeToken(pass, missing, pass.id, suspects))) return\n',
-    replace: '',
-  },
-  {
-    name: 'a token is consumed with a row that is stored',
-    file: splitter,
-    find: '    const missing = await this.#findMissing(pass, pass.notRejected())',
-    replace: '    const missing = pass.notRejected()',
-  },
-  {
-    name: 'parts are sent although the token of their range may be consumed later',
-    file: splitter,
-    find: 'if (hasSuspects && !pass.isLast) pass.suspects += 1',
-    replace: 'if (hasSuspects && !pass.isLast) return true',
-  },
-  {
-    name: 'a rejected row is sent although an insert of its range may commit',
-    file: splitter,
-    find: 'else if (this.#deps.clock.nowMs() < pass.unsettledUntilMs) pass.unsettled += 1',
-    replace: 'else if (pass.unsettledUntilMs < 0) pass.unsettled += 1',
-  },
-  {
-    name: 'parts are sent without a lookup',
-    file: splitter,
-    find: '        true,\n        this.#onUnanswered(pass),',
-    replace: '        false,\n        this.#onUnanswered(pass),',
-  },
-  {
-    name: 'a row is dead-lettered while an earlier attempt may commit',
-    file: splitter,
-    find: 'else if (!isSettled) pass.unsettled += 1',
-    replace: 'else if (pass.unsettledUntilMs < 0) pass.unsettled += 1',
-  },
-  {
-    name: 'a rejected row is dead-lettered although it is stored',
-    file: splitter,
-    find: "result.at === 'rejected' && (await this.#findMissing(pass, [index])).length > 0",
-    replace: "result.at === 'rejected'",
-  },
-  {
-    name: 'a row that is persisted as rejected is inserted again',
-    file: splitPass,
-    find: '.filter((index) => !this.rejected.has(index))',
-    replace: '',
-  },
-  {
-    name: 'a row that is sent alone is part of a range',
-    file: splitPass,
-    find: '.filter((index) => !this.alone.has(index))',
-    replace: '',
-  },
-  {
-    name: 'a row is sent alone before this is persisted',
-    file: splitter,
-    find: "(!(await this.#persist(pass, listName('alone', group)))) return",
-    replace: "(!pass.persisted(listName('alone', group))) return",
-  },
-  {
-    name: 'halves are sent before this is persisted',
-    file: splitter,
-    find: '      if (!(await this.#persist(pass, HALVED))) return\n',
-    replace: '',
-  },
-  {
-    name: 'rows are set apart although halves may be in flight',
-    file: splitter,
-    find: ' || pass.splits.has(HALVED)) return pass.alone',
-    replace: ') return pass.alone',
-  },
-  {
-    name: 'a row that is rejected alone is dead-lettered although it is stored',
-    file: splitter,
-    find: 'await this.#findMissing(pass, [...errors.keys()])',
-    replace: 'errors.keys()',
-  },
-  {
-    name: 'dead letters of another repair are stored without a lookup',
-    file: splitter,
-    find: 'tokenOfList(pass, name), true)',
-    replace: 'tokenOfList(pass, name), false)',
-  },
-  {
-    name: 'a split batch is sent again while parts of it may be in flight',
-    file: stages,
-    find: 'return splits.size > 0 && this',
-    replace: 'return splits.size < 0 && this',
-  },
-  {
-    name: 'a worker does not wait for the parts of a repair that has begun since',
-    file: stages,
-    find: 'lastRepair > expected ?',
-    replace: 'lastRepair < 0 ?',
-  },
-  {
-    name: 'an attempt to consume a token that got no answer is forgotten',
-    file: rowInserter,
-    find: 'await this.#insert([frame], token, onUnanswered, ',
-    replace: 'await this.#insert([frame], token, () => undefined, ',
-  },
-  {
-    name: 'a row that is rejected with an unknown code is dropped',
-    file: splitter,
-    find: 'if (!isKnown && !pass.isLast) pass.suspects += 1',
-    replace: 'if (!isKnown && !pass.isLast) pass.suspects += 0',
-  },
-  {
-    name: 'rows are not looked up before they are sent again',
-    file: insertOnce,
-    find: '    let missing = await this.#target.findMissing()',
-    replace: '    let missing = this.#target.all',
-  },
-  {
-    name: 'a token without rows counts as stored',
-    file: insertOnce,
-    find: "    if (areTokensAtomic) return 'stored'",
-    replace: "    if (areTokensAtomic || true) return 'stored'",
-  },
-  {
-    name: 'a lost token of a single row has no replacement',
-    file: insertOnce,
-    find: 'export const REPLACEMENTS_MAX = 3',
-    replace: 'export const REPLACEMENTS_MAX = 0',
-  },
-  {
-    name: 'one lost token of a range is one too many',
-    file: splitter,
-    find: 'const LOST_TOKENS_MAX = 3',
-    replace: 'const LOST_TOKENS_MAX = 0',
-  },
-  {
-    name: 'chunks of a batch that this worker cannot insert are not returned',
-    file: delivery,
-    find: '        await consumer.requeue(chunkIds, error.end)',
-    replace: '        await Promise.resolve()',
-  },
-  {
-    name: 'rejected chunks return to the front of the queue',
-    file: delivery,
-    find: "'ClickHouse accepts no rows', 'back'",
-    replace: "'ClickHouse accepts no rows', 'front'",
-  },
-  {
-    name: 'a lookup without an answer does not count as a failed insert',
-    file: 'apps/worker/src/worker-events.ts',
-    find: "run({ kind: 'lookup', startedMs: clock.nowMs() }, () => storedRows.find(frames))",
-    replace: 'storedRows.find(frames)',
-  },
-  {
-    name: 'a worker whose inserts failed never retries',
-    file: 'apps/worker/src/insert-health.ts',
-    find: 'return heldChunks === 0 &&',
-    replace: 'return heldChunks < 0 &&',
-  },
-  {
-    name: 'chunks of a finished batch stay in hand',
-    file: delivery,
-    find: '    consumer.forget(ids.filter((_id, index) => owners[index] === undefined))\n',
-    replace: '',
-  },
-]
+export const mutants = Object.entries(changes).flatMap(([file, ofFile]) =>
+  Object.entries(ofFile).map(([name, [find, replace]]): Mutant => ({ name, file, find, replace })),
+)
 
 export function pathOf({ file }: Mutant): string {
   return resolve(import.meta.dirname, '../..', file)

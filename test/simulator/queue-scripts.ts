@@ -1,8 +1,7 @@
-import type { BatchRecord, Chunk, QueueEnd, RowTotals, StoredBatch } from '@sluice/queue'
+import type { Chunk, QueueEnd, StoredBatch } from '@sluice/queue'
 import { createLogger, defineScript, plainRedis } from '@sluice/runtime'
-import { onTestFinished, vi } from 'vitest'
+import { vi } from 'vitest'
 import { BatchFinisher } from '../../packages/queue/src/batch-finish.ts'
-import { bullmqQueue } from '../../packages/queue/src/bullmq-internals.ts'
 import { decodeChunk, readJobData } from '../../packages/queue/src/chunk.ts'
 import { HeldJobs, JobLocks } from '../../packages/queue/src/held-jobs.ts'
 import { JobFetcher } from '../../packages/queue/src/job-fetch.ts'
@@ -22,182 +21,109 @@ const STALLED_CHECKS = 6
 export type Tokens = ReadonlyMap<string, string>
 
 /** `SimulatedRedis`, whose time is the real one until `pass`. */
-export class SimulatedScripts extends SimulatedRedis {
-  readonly #time: { passedMs: number; readonly nowMs: number }
-
-  constructor() {
-    const time = {
-      passedMs: 0,
-      get nowMs() {
-        return time.passedMs + performance.now()
-      },
-    }
-    super(time)
-    this.#time = time
-  }
-
-  nowMs(): number {
-    return this.#time.nowMs
-  }
-
-  counts(): { readonly jobs: number; readonly failed: number; readonly totals: RowTotals } {
-    const { jobs, failed, totals } = this
-    return { jobs, failed, totals }
-  }
-
-  /** Lets time pass for all that expires. */
-  pass(ms: number): void {
-    this.#time.passedMs += ms
+export function simulatedScripts() {
+  let passedMs = 0
+  const redis = new SimulatedRedis({
+    get nowMs() {
+      return passedMs + performance.now()
+    },
+  })
+  return {
+    ledger: redis,
+    nowMs: () => passedMs + performance.now(),
+    add: redis.add.bind(redis),
+    fetch: redis.fetch.bind(redis),
+    yieldTurn: redis.yieldTurn.bind(redis),
+    load: redis.load.bind(redis),
+    renew: redis.renew.bind(redis),
+    requeueStalled: redis.requeueStalled.bind(redis),
+    requeue: redis.requeue.bind(redis),
+    fail: redis.fail.bind(redis),
+    finish: redis.finish.bind(redis),
+    counts: () => ({ jobs: redis.jobs, failed: redis.failed, totals: redis.totals }),
+    /** Lets time pass for all that expires. */
+    pass: (ms: number) => void (passedMs += ms),
   }
 }
 
-type Methods = Omit<
-  SimulatedScripts,
-  'jobs' | 'totals' | 'failed' | 'describe' | 'isolate' | 'isIsolated' | 'failOver' | 'stepClock'
->
+export type QueueScripts = ReturnType<typeof simulatedScripts> | ReturnType<typeof realScripts>
 
-/** What `SimulatedRedis` simulates: its methods, with or without promises. */
-export type QueueScripts = {
-  readonly [Name in keyof Methods]: (
-    ...args: Parameters<Methods[Name]>
-  ) => ReturnType<Methods[Name]> | Promise<ReturnType<Methods[Name]>>
-}
-
-/** The code of `packages/queue` behind these methods, on a queue in a real Redis. It is closed at the end of the test. */
-export class RealScripts implements QueueScripts {
-  readonly #fixture: ConsumerFixture
-  readonly #queue: ReturnType<typeof bullmqQueue>
-  readonly #addScript: AddScript
-  readonly #mover: JobMover
-  readonly #fetchers = new Map<string, JobFetcher>()
-
-  constructor(url: string) {
-    this.#fixture = new ConsumerFixture(url)
-    const { redis, names } = this.#fixture
-    this.#queue = bullmqQueue(redis, names)
-    onTestFinished(() => this.#queue.close())
-    this.#mover = new JobMover(redis, names)
-    this.#addScript = defineScript(redis, ADD_RECORDED)
-  }
-
-  async nowMs() {
-    const [seconds = 0, microseconds = 0] = await this.#fixture.redis.time()
-    return seconds * 1_000 + Math.floor(microseconds / 1_000)
-  }
-
-  async add(chunkId: string, chunk: Chunk, notAfterMs: number) {
-    const send = await prepareAdd(this.#addScript, this.#queue, this.#fixture.names, { chunkId, chunk })
-    const { isLate } = await send(notAfterMs)
-    if (isLate) throw new Error('the deadline has passed')
-  }
-
-  async fetch(workerId: string, count: number, isBusy: boolean) {
-    const { redis, names } = this.#fixture
-    const fetcher = this.#fetchers.get(workerId) ?? new JobFetcher(redis, names, workerId, LOCK_MS)
-    this.#fetchers.set(workerId, fetcher)
-    const { isMine, jobs, hasMore } = await fetcher.fetch(count, isBusy)
-    if (!isMine) return 'taken'
-    const chunks = jobs.map(({ id, json }) => {
-      const data = readJobData(json)
-      if (data.kind !== 'chunk') throw new Error(`the job ${id} is not a chunk but ${data.kind}`)
-      return decodeChunk(id, data.chunk)
-    })
-    return { chunks, hasMore, tokens: new Map(jobs.map(({ id, token }) => [id, token])) }
-  }
-
-  async yieldTurn(workerId: string) {
-    await this.#fetchers.get(workerId)?.yieldTurn()
-  }
-
-  async load(ids: readonly string[]) {
-    const consumer = this.#fixture.openConsumer()
-    try {
-      return await consumer.load(ids)
-    } finally {
-      // Otherwise its periodic tasks would run scripts, too.
-      await consumer.close()
-    }
-  }
-
-  async renew(tokens: Tokens, lockMs = LOCK_MS) {
-    await this.#whileLocksRun(heldJobs(tokens), lockMs, 2)
-  }
-
-  async requeueStalled() {
-    await this.#whileLocksRun(new HeldJobs(), STALLED_CHECK_MS, STALLED_CHECKS)
-  }
-
-  async requeue(tokens: Tokens, end: QueueEnd) {
-    await this.#mover.requeue(
-      [...tokens].map(([id, token]) => ({ id, token, bytes: 0 })),
-      end,
-    )
-  }
-
-  async fail(id: string, token: string) {
-    await this.#mover.fail({ id, token }, new Error('a reason'))
-  }
-
-  claim(batchId: string, ids: readonly string[]) {
-    return this.#fixture.ledger.claim(batchId, ids)
-  }
-
-  read(batchId: string): Promise<BatchRecord | undefined> {
-    return this.#fixture.ledger.read(batchId)
-  }
-
-  beginRepair(batchId: string, workerId: string) {
-    return this.#fixture.ledger.beginRepair(batchId, workerId)
-  }
-
-  recordSplit(batchId: string, range: string, repair: number) {
-    return this.#fixture.ledger.recordSplit(batchId, range, repair)
-  }
-
-  async renewLease(batchId: string, workerId: string) {
-    await this.#fixture.ledger.renewLease(batchId, workerId)
-  }
-
-  async endLease(batchId: string, workerId: string) {
-    await this.#fixture.ledger.endLease(batchId, workerId)
-  }
-
-  finish(batch: StoredBatch, repair: number | undefined, tokens: Tokens) {
-    const { redis, names } = this.#fixture
-    return new BatchFinisher(plainRedis(redis), names, heldJobs(tokens)).finish(batch, repair)
-  }
-
-  async counts() {
-    const { redis, names } = this.#fixture
-    const { failed = 0, ...others } = await this.#fixture.counts()
-    const totals = readRowTotals(await redis.hgetall(names.totalsKey))
-    return { jobs: Object.values(others).reduce((sum, count) => sum + count, 0), failed, totals }
-  }
-
-  async pass(ms: number) {
-    const { redis, names } = this.#fixture
-    for (const key of await redis.keys(`${names.queuePrefix}:*`)) {
-      const leftMs = await redis.pttl(key)
-      // A key without a TTL has a negative one.
-      if (leftMs >= 0) await redis.pexpire(key, Math.max(0, leftMs - ms))
-    }
-  }
+/** What `SimulatedRedis` simulates: the code of `packages/queue` on a queue in a real Redis. It is closed at the end of the test. */
+export function realScripts(url: string) {
+  const fixture = new ConsumerFixture(url)
+  const { redis, names, ledger } = fixture
+  const queue = fixture.openQueue()
+  const mover = new JobMover(redis, names)
+  const addScript: AddScript = defineScript(redis, ADD_RECORDED)
+  const fetchers = new Map<string, JobFetcher>()
 
   /** Runs the periodic tasks of a worker until they have run this many scripts. */
-  async #whileLocksRun(jobs: HeldJobs, lockDurationMs: number, scripts: number): Promise<void> {
-    const { redis, names } = this.#fixture
-    const before = await this.#fixture.scriptRuns()
+  const whileLocksRun = async (jobs: HeldJobs, lockDurationMs: number, scripts: number): Promise<void> => {
+    const before = await fixture.scriptRuns()
     const locks = new JobLocks({ redis, names, lockDurationMs, logger: createLogger('test', 'silent') }, jobs)
-    await vi.waitUntil(async () => (await this.#fixture.scriptRuns()) - before >= scripts, {
-      timeout: WAIT_MS,
-      interval: STALLED_CHECK_MS,
-    })
+    const haveRun = async (): Promise<boolean> => (await fixture.scriptRuns()) - before >= scripts
+    await vi.waitUntil(haveRun, { timeout: WAIT_MS, interval: STALLED_CHECK_MS })
     locks.stop()
+  }
+
+  return {
+    ledger,
+    nowMs: async () => {
+      const [seconds = 0, microseconds = 0] = await redis.time()
+      return seconds * 1_000 + Math.floor(microseconds / 1_000)
+    },
+    add: async (chunkId: string, chunk: Chunk, notAfterMs: number) => {
+      const { isLate } = await (await prepareAdd(addScript, queue, names, { chunkId, chunk }))(notAfterMs)
+      if (isLate) throw new Error('the deadline has passed')
+    },
+    fetch: async (workerId: string, count: number, isBusy: boolean) => {
+      const fetcher = fetchers.get(workerId) ?? new JobFetcher(redis, names, workerId, LOCK_MS)
+      fetchers.set(workerId, fetcher)
+      const { isMine, jobs, hasMore } = await fetcher.fetch(count, isBusy)
+      if (!isMine) return 'taken'
+      const chunks = jobs.map(({ id, json }) => {
+        const data = readJobData(json)
+        if (data.kind !== 'chunk') throw new Error(`the job ${id} is not a chunk but ${data.kind}`)
+        return decodeChunk(id, data.chunk)
+      })
+      return { chunks, hasMore, tokens: new Map(jobs.map(({ id, token }) => [id, token])) }
+    },
+    yieldTurn: async (workerId: string) => fetchers.get(workerId)?.yieldTurn(),
+    load: async (ids: readonly string[]) => {
+      const consumer = fixture.openConsumer()
+      const loaded = await consumer.load(ids)
+      // Otherwise its periodic tasks would run scripts, too.
+      await consumer.close()
+      return loaded
+    },
+    renew: (tokens: Tokens, lockMs = LOCK_MS) => whileLocksRun(heldJobs(tokens), lockMs, 2),
+    requeueStalled: () => whileLocksRun(new HeldJobs(), STALLED_CHECK_MS, STALLED_CHECKS),
+    requeue: async (tokens: Tokens, end: QueueEnd) => {
+      const jobs = [...tokens].map(([id, token]) => ({ id, token }))
+      await mover.requeue(jobs, end)
+    },
+    fail: async (id: string, token: string) => {
+      await mover.fail({ id, token }, new Error('a reason'))
+    },
+    finish: (batch: StoredBatch, repair: number | undefined, tokens: Tokens) =>
+      new BatchFinisher(plainRedis(redis), names, heldJobs(tokens)).finish(batch, repair),
+    counts: async () => {
+      const { failed = 0, ...others } = await fixture.counts()
+      const totals = readRowTotals(await redis.hgetall(names.totalsKey))
+      return { jobs: Object.values(others).reduce((sum, count) => sum + count, 0), failed, totals }
+    },
+    pass: async (ms: number) => {
+      for (const key of await redis.keys(`${names.queuePrefix}:*`)) {
+        const leftMs = await redis.pttl(key)
+        // A key without a TTL has a negative one.
+        if (leftMs >= 0) await redis.pexpire(key, Math.max(0, leftMs - ms))
+      }
+    },
   }
 }
 
 function heldJobs(tokens: Tokens): HeldJobs {
   const jobs = new HeldJobs()
-  for (const [id, token] of tokens) jobs.add({ id, token, bytes: 0 })
+  for (const [id, token] of tokens) jobs.add({ id, token })
   return jobs
 }

@@ -7,15 +7,16 @@ export interface Progress {
   readonly acknowledged: number
   readonly faults: number
   /** The seed that failed, and why. The child ends after it. */
-  readonly failure?: { readonly seed: number; readonly reason: string }
+  readonly failure?: { readonly seed: number; readonly reason: string } | undefined
 }
 
 const REPORT_EVERY = 100
+const none = { schedules: 0, acknowledged: 0, faults: 0 }
 
 const [first = 0, step = 1, count = 0] = process.argv.slice(2).map(Number)
-let progress = { schedules: 0, acknowledged: 0, faults: 0 }
+let progress = none
 for (let i = 0, seed = first; i < count; i += 1, seed += step) {
-  const { failure, acknowledged, faults } = await runSchedule(seed)
+  const { failure: reason, acknowledged, faults } = await runSchedule(seed)
   // A schedule has no real iterations of the event loop. Node frees some objects, such as composite signals, only between iterations.
   await setImmediate()
   progress = {
@@ -23,17 +24,12 @@ for (let i = 0, seed = first; i < count; i += 1, seed += step) {
     acknowledged: progress.acknowledged + acknowledged,
     faults: progress.faults + faults,
   }
-  if (failure !== undefined) {
-    send({ ...progress, failure: { seed, reason: failure } })
-    process.exit(1)
-  }
-  if (progress.schedules === REPORT_EVERY || i === count - 1) {
-    send(progress)
-    progress = { schedules: 0, acknowledged: 0, faults: 0 }
-  }
+  if (reason === undefined && progress.schedules < REPORT_EVERY && i < count - 1) continue
+  process.send?.({
+    ...progress,
+    failure: reason === undefined ? undefined : { seed, reason },
+  } satisfies Progress)
+  if (reason !== undefined) process.exit(1)
+  progress = none
 }
 process.disconnect?.()
-
-function send(message: Progress): void {
-  process.send?.(message)
-}

@@ -1,12 +1,12 @@
 import { happens, integer, pick, type Random, seededRandom } from '@sluice/harness'
 import { workerLimits } from '../../apps/worker/src/limits.ts'
-import { SimulatedApi } from './simulated-api.ts'
+import { type Send, startSimulatedApi } from './simulated-api.ts'
 import { rejectedIds, SimulatedClickHouse } from './simulated-clickhouse.ts'
 import { type Link, type LinkFaults, SimulatedProcess } from './simulated-process.ts'
 import { LOCK_MS, RELEASED_TTL_MS, SimulatedRedis } from './simulated-redis.ts'
 import { simulateRuntime } from './simulated-runtime.ts'
 import { SimulatedTime } from './simulated-time.ts'
-import { type SimulatedWorker, startSimulatedWorker } from './simulated-worker.ts'
+import { startSimulatedWorker } from './simulated-worker.ts'
 
 /** Entries are sent and faults happen during this time. Then all faults end. */
 const FAULTY_MS = 60_000
@@ -26,12 +26,9 @@ const noFaults: LinkFaults = { refused: 0, answerLost: 0, delayed: 0 }
 
 simulateRuntime()
 
-/** The result of a schedule. */
 export interface Outcome {
-  readonly seed: number
   /** What is wrong; undefined if every acknowledged entry is stored once, and no other entry is stored twice. */
   readonly failure: string | undefined
-  /** Acknowledged entries. */
   readonly acknowledged: number
   readonly faults: number
   /** What happened, if a trace was asked for. */
@@ -44,12 +41,10 @@ export async function runSchedule(seed: number, withTrace = false): Promise<Outc
 }
 
 class Schedule {
-  readonly #seed: number
   readonly #random: Random
   readonly #time = new SimulatedTime()
   readonly #redis = new SimulatedRedis(this.#time)
   readonly #clickhouse: SimulatedClickHouse
-  /** The faults of connections. */
   readonly #faultsNow: () => LinkFaults
   readonly #areTokensAtomic: boolean
   /** Whether an operator changes the table, so that it accepts rows that it has rejected. */
@@ -60,8 +55,8 @@ class Schedule {
   readonly #unknownRate: number
   readonly #trace: string[] | undefined
   readonly #processes: SimulatedProcess[] = []
-  readonly #workers: SimulatedWorker[] = []
-  readonly #apis: SimulatedApi[] = []
+  readonly #workers: { readonly process: SimulatedProcess; readonly heldChunks: () => number }[] = []
+  #api: { readonly process: SimulatedProcess; readonly send: Send } | undefined
   readonly #cutOff = new Set<SimulatedProcess>()
   readonly #acknowledged: string[] = []
   /** Requests without a response. */
@@ -75,10 +70,8 @@ class Schedule {
   #ids = 0
 
   constructor(seed: number, withTrace: boolean) {
-    this.#seed = seed
     this.#trace = withTrace ? [] : undefined
-    const random = seededRandom(seed)
-    this.#random = random
+    const random = (this.#random = seededRandom(seed))
     this.#areTokensAtomic = happens(random, 0.5)
     const crashes = happens(random, 0.3) ? 0.05 : 0
     const memoryErrors = pick(random, [0, 0, 0.1, 0.4])
@@ -87,10 +80,6 @@ class Schedule {
     this.#isFirstCutOff = happens(random, 0.1)
     this.#unknownRate = happens(random, 0.15) ? 0.1 : 0
     this.#clickhouse = new SimulatedClickHouse(this.#time, {
-      isShortOfMemory: false,
-      isTableBroken: false,
-      isClockWrong: false,
-      acceptsAll: false,
       failsForMemory: () => this.#isFaulty && happens(random, memoryErrors),
       crashesInCommit: () => this.#isFaulty && !this.#areTokensAtomic && happens(random, crashes),
       keepsPartOfRejected: () => keepsPart && happens(random, 0.5),
@@ -112,7 +101,10 @@ class Schedule {
     for (let i = integer(random, 0, 8); i > 0; i -= 1)
       this.#time.after(random() * FAULTY_MS, () => this.#inject())
     if (this.#repairsTable) this.#time.after(random() * 4 * FAULTY_MS, () => this.#repairTable())
-    this.#time.after(FAULTY_MS, () => this.#endFaults())
+    this.#time.after(FAULTY_MS, () => {
+      this.#isFaulty = false
+      this.#sendLater()
+    })
     const isDrained = await this.#time.runUntil(
       () => !this.#isFaulty && this.#isAnswered && this.#redis.jobs === 0,
       LIMIT_MS,
@@ -130,13 +122,8 @@ class Schedule {
     const failure = isDrained
       ? this.#audit(held)
       : `${left} chunks are left after ${LIMIT_MS} ms: ${this.#redis.describe()}`
-    return {
-      seed: this.#seed,
-      failure,
-      acknowledged: this.#acknowledged.length,
-      faults: this.#faults,
-      trace: this.#trace ?? [],
-    }
+    const { length: acknowledged } = this.#acknowledged
+    return { failure, acknowledged, faults: this.#faults, trace: this.#trace ?? [] }
   }
 
   get #isAnswered(): boolean {
@@ -145,7 +132,10 @@ class Schedule {
 
   /** The chunks in the hands of the workers that live. A chunk that stays there can stop a worker from fetching. */
   get #heldChunks(): number {
-    return this.#workers.reduce((sum, { process, heldChunks }) => sum + (process.isDead ? 0 : heldChunks), 0)
+    return this.#workers.reduce(
+      (sum, { process, heldChunks }) => sum + (process.isDead ? 0 : heldChunks()),
+      0,
+    )
   }
 
   #audit(held: number): string | undefined {
@@ -157,25 +147,20 @@ class Schedule {
     const doubled = [...counts].filter(([, count]) => count > 1).map(([id]) => id)
     if (lost.length > 0) return `lost: ${lost.join(' ')}`
     if (doubled.length > 0) return `stored twice: ${doubled.join(' ')}`
-    return held > 0 ? `${held} chunks stay in hand` : this.#auditTotals()
-  }
-
-  /** What the counts in Redis say is what ClickHouse has. */
-  #auditTotals(): string | undefined {
+    if (held > 0) return `${held} chunks stay in hand`
+    // What the counts in Redis say is what ClickHouse has.
     const { added, inserted, deadLettered } = this.#redis.totals
-    const { rows, deadLetters } = this.#clickhouse
-    const isBalanced =
-      added === inserted + deadLettered && inserted === rows.length && deadLettered === deadLetters.length
-    return isBalanced
+    const [rows, letters] = [this.#clickhouse.rows.length, this.#clickhouse.deadLetters.length]
+    return added === inserted + deadLettered && inserted === rows && deadLettered === letters
       ? undefined
-      : `counted ${added} added, ${inserted} inserted and ${deadLettered} dead-lettered, but stored ${rows.length} and ${deadLetters.length}`
+      : `counted ${added} added, ${inserted} inserted and ${deadLettered} dead-lettered, but stored ${rows} and ${letters}`
   }
 
   #startWorker(): void {
     const isFirst = this.#processes.length === 0
     const process = this.#startProcess('worker')
     if (isFirst && this.#isFirstCutOff) this.#cutOff.add(process)
-    const worker = startSimulatedWorker({
+    const heldChunks = startSimulatedWorker({
       process,
       redis: this.#redis,
       clickhouse: this.#clickhouse,
@@ -195,28 +180,18 @@ class Schedule {
         }),
       },
     })
-    this.#workers.push(worker)
+    this.#workers.push({ process, heldChunks })
   }
 
   #startApi(): void {
     const process = this.#startProcess('api')
-    this.#apis.push(
-      new SimulatedApi({
-        process,
-        redis: this.#redis,
-        makeId: () => this.#makeId('chunk'),
-        toRedis: this.#linkToRedis(),
-      }),
-    )
+    const makeId = (): string => this.#makeId('chunk')
+    this.#api = { process, send: startSimulatedApi(process, this.#redis, this.#linkToRedis(), makeId) }
   }
 
   #startProcess(kind: string): SimulatedProcess {
-    const process = new SimulatedProcess(
-      `${kind}-${this.#processes.length}`,
-      this.#time,
-      this.#random,
-      (event) => this.#note(event),
-    )
+    const name = `${kind}-${this.#processes.length}`
+    const process = new SimulatedProcess(name, this.#time, this.#random, (event) => this.#note(event))
     this.#processes.push(process)
     this.#note(`${process.name} starts`)
     return process
@@ -237,10 +212,9 @@ class Schedule {
 
   async #send(): Promise<void> {
     const rows = Array.from({ length: integer(this.#random, 1, 4) }, () => this.#makeRow())
-    const api = this.#apis.at(-1)
-    const process = this.#processes.findLast(({ name }) => name.startsWith('api'))
-    if (api === undefined || process === undefined || process.isDead) return
-    const request = { process }
+    const api = this.#api
+    if (api === undefined || api.process.isDead) return
+    const request = { process: api.process }
     this.#open.add(request)
     const isAcknowledged = await api.send(rows.map(({ text }) => text))
     this.#open.delete(request)
@@ -252,15 +226,11 @@ class Schedule {
 
   #makeRow(): { id: string; text: string } {
     this.#entries += 1
-    const dice = this.#random()
+    // All are valid after the faults.
+    const dice = this.#isFaulty ? this.#random() : this.#random() + 1
     const poisonRate = this.#repairsTable ? 0.15 : 0.06
-    const kind = !this.#isFaulty
-      ? ''
-      : dice < poisonRate
-        ? rejectedIds.poison
-        : dice < poisonRate + this.#unknownRate
-          ? rejectedIds.unknown
-          : ''
+    const isUnknown = dice < poisonRate + this.#unknownRate
+    const kind = dice < poisonRate ? rejectedIds.poison : isUnknown ? rejectedIds.unknown : ''
     const id = `${kind}row-${this.#entries}`
     const expiresOn = `2026-12-0${integer(this.#random, 1, 2)}`
     return { id, text: `p\t2026-11-22 00:00:00\t${expiresOn}\t${id}\t2026-11-22 00:00:00\n` }
@@ -271,6 +241,8 @@ class Schedule {
     const random = this.#random
     const process = pick(random, this.#processes)
     const ms = pick(random, [2_000, 20_000, 60_000])
+    const { faults } = this.#clickhouse
+    const whileOn = (name: string, set: (isOn: boolean) => unknown) => () => this.#for(ms, name, set)
     pick(random, [
       () => this.#kill(process),
       () => this.#suspend(process, ms),
@@ -289,21 +261,15 @@ class Schedule {
         { length: 4 },
         () => () => process.beforeRequest(integer(random, 1, 4), 'insert', () => this.#overtake(process)),
       ),
-      () => this.#for(ms, 'ClickHouse is down', (isOn) => (this.#isClickHouseDown = isOn)),
-      () => this.#for(ms, 'Redis is away', (isOn) => (this.#isRedisDown = isOn)),
-      () => this.#for(ms, 'no memory', (isOn) => (this.#clickhouse.faults.isShortOfMemory = isOn)),
-      () => this.#for(ms, 'the table is broken', (isOn) => (this.#clickhouse.faults.isTableBroken = isOn)),
-      () =>
-        this.#for(ms, `${process.name} has no ClickHouse`, (isOn) =>
-          isOn ? this.#cutOff.add(process) : this.#cutOff.delete(process),
-        ),
+      whileOn('ClickHouse is down', (isOn) => (this.#isClickHouseDown = isOn)),
+      whileOn('Redis is away', (isOn) => (this.#isRedisDown = isOn)),
+      whileOn('no memory', (isOn) => (faults.isShortOfMemory = isOn)),
+      whileOn('the table is broken', (isOn) => (faults.isTableBroken = isOn)),
+      whileOn(`${process.name} has no ClickHouse`, (isOn) =>
+        isOn ? this.#cutOff.add(process) : this.#cutOff.delete(process),
+      ),
       () => this.#stepRedisClock(pick(random, [-600_000, -10_000, 10_000, 600_000])),
-      () =>
-        this.#for(
-          ms,
-          'the clock of ClickHouse is wrong',
-          (isOn) => (this.#clickhouse.faults.isClockWrong = isOn),
-        ),
+      whileOn('the clock of ClickHouse is wrong', (isOn) => (faults.isClockWrong = isOn)),
       () =>
         this.#for(2_000, 'Redis fails over', (isOn) =>
           isOn ? this.#redis.isolate() : this.#redis.failOver(),
@@ -365,11 +331,6 @@ class Schedule {
       this.#note(`end: ${name}`)
       set(false)
     })
-  }
-
-  #endFaults(): void {
-    this.#isFaulty = false
-    this.#sendLater()
   }
 
   /** Keeps sending valid entries. A worker only blames a row if ClickHouse accepts others. */

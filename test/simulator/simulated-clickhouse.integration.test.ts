@@ -1,198 +1,79 @@
-import { describe, expect, it } from 'vitest'
-import {
-  type Age,
-  type InsertTargets,
-  RealTargets,
-  type ScenarioRow,
-  SimulatedTargets,
-} from './insert-targets.ts'
+import { expect, it } from 'vitest'
+import { type InsertTargets, openRealTargets, type ScenarioRow, simulatedTargets } from './insert-targets.ts'
 
-const first: ScenarioRow = { name: 'first', partition: 1 }
-const second: ScenarioRow = { name: 'second', partition: 2 }
-const third: ScenarioRow = { name: 'third', partition: 3 }
-/** Another row of the first partition. */
-const other: ScenarioRow = { name: 'other', partition: 1 }
-const poison: ScenarioRow = { name: 'poison', partition: 2, rejected: 'poison' }
-const unknown: ScenarioRow = { name: 'unknown', partition: 2, rejected: 'unknown' }
+const rowOf = (
+  number: number,
+  partition: ScenarioRow['partition'],
+  rejected?: ScenarioRow['rejected'],
+): ScenarioRow => ({
+  id: `00000000-0000-4000-8000-00000000000${number}`,
+  partition,
+  ...(rejected && { rejected }),
+})
+const [first, second, third] = [rowOf(1, 1), rowOf(2, 2), rowOf(3, 3)]
+/** Other rows of the first and of the last partition. */
+const [other, last] = [rowOf(4, 1), rowOf(5, 3)]
+const [poison, unknown] = [rowOf(6, 2, 'poison'), rowOf(7, 2, 'unknown')]
 
-/** Runs steps, and returns their responses. */
-type Scenario = (targets: InsertTargets) => Promise<readonly unknown[]>
+const rows: Readonly<Record<string, ScenarioRow>> = { first, second, third, other, last, poison, unknown }
 
-const inserts: Readonly<Record<string, Scenario>> = {
-  'an insert stores the rows of all frames and partitions': async (targets) => [
-    await targets.insert([[first, second], [other]], 'token'),
-    await targets.rows(),
-  ],
-  'an insert without rows succeeds': async (targets) => [
-    await targets.insert([], 'token'),
-    await targets.insert([[first]], 'token'),
-    await targets.rows(),
-  ],
-  'an insert with a known token stores nothing, whatever its rows': async (targets) => {
-    await targets.insert([[first, second]], 'token')
-    return [
-      await targets.insert([[first, second]], 'token'),
-      await targets.insert([[other, first]], 'token'),
-      await targets.rows(),
-    ]
-  },
-  'an insert with another token stores the same rows again': async (targets) => {
-    await targets.insert([[first]], 'token')
-    return [await targets.insert([[first]], 'another'), await targets.rows()]
-  },
-  'an insert with a known token stores the partitions without it': async (targets) => {
-    await targets.insert([[first]], 'token')
-    return [
-      await targets.insert([[other, second]], 'token'),
-      await targets.rows(),
-      await targets.insert([[first], [second], [third]], 'token'),
-      await targets.rows(),
-    ]
-  },
-  'a token is known without its row after a crash': async (targets) => {
-    await targets.loseRow(first, 'token')
-    return [
-      await targets.find([[first]]),
-      await targets.insert([[first, second]], 'token'),
-      await targets.rows(),
-      await targets.insert([[first]], 'another'),
-      await targets.rows(),
-    ]
-  },
-  'a lookup finds the rows that are stored, of those that are asked for': async (targets) => {
-    await targets.insert([[first, second], [other]], 'token')
-    await targets.insert([[other]], 'another')
-    return [
-      await targets.find([]),
-      await targets.find([[first, third], [other]]),
-      await targets.find([[third]]),
-    ]
-  },
-}
-
-const rejections: Readonly<Record<string, Scenario>> = {
-  'a row that is rejected for itself rejects the insert, and no token is known': async (targets) => [
-    await targets.insert([[first, poison]], 'token'),
-    await targets.insert([[poison, first]], 'token'),
-    await targets.insert([[poison]], 'token'),
-    await targets.rows(),
-    await targets.find([[first, poison]]),
-    await targets.insert([[first, second]], 'token'),
-    await targets.rows(),
-  ],
-  'a row that is rejected with an unlisted code rejects the insert': async (targets) => [
-    await targets.insert([[first, unknown]], 'token'),
-    await targets.insert([[unknown]], 'token'),
-    await targets.rows(),
-  ],
-  'an insert with a known token is rejected as well': async (targets) => {
-    await targets.insert([[first, second]], 'token')
-    return [await targets.insert([[first, poison]], 'token'), await targets.rows()]
-  },
-  'rows that were rejected are stored when the table accepts them': async (targets) => {
-    await targets.insert([[first, poison], [unknown]], 'token')
-    await targets.acceptAll()
-    return [await targets.insert([[first, poison], [unknown]], 'token'), await targets.rows()]
-  },
-  'a broken table rejects all rows with an unlisted code': async (targets) => {
-    await targets.breakTable()
-    const answers = [
-      await targets.insert([[first, second]], 'token'),
-      await targets.insert([[first]], 'token'),
-    ]
-    await targets.acceptAll()
-    return [...answers, await targets.insert([[first, second]], 'token'), await targets.rows()]
-  },
-  'a broken table accepts an insert without rows': async (targets) => {
-    await targets.breakTable()
-    return [await targets.insert([], 'token')]
-  },
-}
-
-/** A rejection may keep partitions. ClickHouse keeps one when it has written the next one, so these inserts have three. */
-const parts: Readonly<Record<string, Scenario>> = {
-  'a rejected insert keeps its first partition, with its token': async (targets) => {
-    const rows = [[third, first], [poison], [{ ...other, partition: 3 }]] as const
-    await targets.keepPartOfRejected()
-    const answers = [
-      await targets.insert(rows, 'token'),
-      await targets.rows(),
-      await targets.insert(rows, 'token'),
-      await targets.rows(),
-    ]
-    await targets.acceptAll()
-    return [...answers, await targets.insert(rows, 'token'), await targets.rows()]
-  },
-  'a rejected insert keeps no partition that has a rejected row': async (targets) => {
-    await targets.keepPartOfRejected()
-    return [
-      await targets.insert([[poison, first, third]], 'token'),
-      await targets.rows(),
-      await targets.insert([[second], [first, third], [unknown]], 'token'),
-      await targets.rows(),
-    ]
-  },
-  'a rejected insert of one partition keeps nothing': async (targets) => {
-    await targets.keepPartOfRejected()
-    return [
-      await targets.insert([[second, poison]], 'token'),
-      await targets.insert([[unknown]], 'token'),
-      await targets.rows(),
-    ]
-  },
-}
-
-const letters: Readonly<Record<string, Scenario>> = {
-  'a dead letter is stored once per token, and found': async (targets) => {
-    const before = await targets.hasDeadLetter(poison)
-    await targets.insertDeadLetter(poison, 'token')
-    await targets.insertDeadLetter(poison, 'token')
-    await targets.insertDeadLetter(unknown, 'token')
-    return [
-      before,
-      await targets.hasDeadLetter(poison),
-      await targets.hasDeadLetter(unknown),
-      await targets.deadLetters(),
-    ]
-  },
-  'a dead letter is stored again with another token': async (targets) => {
-    await targets.insertDeadLetter(poison, 'token')
-    await targets.insertDeadLetter(poison, 'another')
-    return [await targets.deadLetters()]
-  },
-  'the tokens of rows are not those of dead letters': async (targets) => {
-    await targets.insert([[first]], 'token')
-    await targets.insertDeadLetter(poison, 'token')
-    return [await targets.rows(), await targets.deadLetters(), await targets.find([[first, poison]])]
-  },
-  'the token of a dead letter is known without it after a crash': async (targets) => {
-    await targets.loseDeadLetter(poison, 'token')
-    const isFound = await targets.hasDeadLetter(poison)
-    await targets.insertDeadLetter(poison, 'token')
-    const stored = await targets.deadLetters()
-    await targets.insertDeadLetter(poison, 'another')
-    return [isFound, stored, await targets.deadLetters()]
-  },
-  'tokens are known until the end of the window': (targets) => insertAfter('end of the window', targets),
-  'tokens are forgotten outside of the window': (targets) => insertAfter('past the window', targets),
+/** Each has steps: the name of a method, its frames in brackets, and its other arguments. */
+const scenarios = {
+  'an insert stores the rows of all frames and partitions, and a lookup finds those that are asked for':
+    'insert; insert [first,second] [other]; rows; insert [other] another; find; find [first,third] [other]; find [third]',
+  'an insert with a known token stores the partitions without it, whatever its rows':
+    'insert [first]; insert [first]; insert [other,second]; rows; insert [first] [second] [third]; rows; ' +
+    'insert [other,first]; rows; insert [first] another; rows',
+  'a token is known without its row after a crash':
+    'loseRow first; find [first]; insert [first,second]; rows; insert [first] another; rows',
+  'a row that is rejected rejects the insert, with its code, and no token is known':
+    'insert [first,poison]; insert [poison,first]; insert [poison]; insert [first,unknown]; insert [unknown]; rows; ' +
+    'find [first,poison]; insert [first,second]; rows; insert [first,poison]; rows',
+  'rows that were rejected are stored when the table accepts them':
+    'insert [first,poison] [unknown]; acceptAll; insert [first,poison] [unknown]; rows',
+  'a broken table rejects all rows with an unlisted code, and accepts an insert without rows':
+    'breakTable; insert; insert [first,second]; insert [first]; acceptAll; insert [first,second]; rows',
+  // A rejection may keep partitions. ClickHouse keeps one when it has written the next one, so these inserts have three.
+  'a rejected insert keeps its first partition, with its token':
+    'keepPartOfRejected; insert [third,first] [poison] [last]; rows; insert [third,first] [poison] [last]; rows; ' +
+    'acceptAll; insert [third,first] [poison] [last]; rows',
+  'a rejected insert keeps no partition that has a rejected row, and nothing if it has one partition':
+    'keepPartOfRejected; insert [second,poison]; insert [unknown]; rows; insert [poison,first,third]; rows; ' +
+    'insert [second] [first,third] [unknown]; rows',
+  'a dead letter is stored once per token, which is not one of rows, and found':
+    'hasDeadLetter poison; insert [first]; insertDeadLetter poison; insertDeadLetter poison; insertDeadLetter unknown; ' +
+    'hasDeadLetter poison; hasDeadLetter unknown; rows; find [first,poison]; deadLetters; ' +
+    'insertDeadLetter poison another; deadLetters',
+  'the token of a dead letter is known without it after a crash':
+    'loseDeadLetter poison; hasDeadLetter poison; insertDeadLetter poison; deadLetters; ' +
+    'insertDeadLetter poison another; deadLetters',
+  'tokens are known until the end of the window': insertAgain('age end'),
+  'tokens are forgotten outside of the window': insertAgain('age past'),
 }
 
 /** Inserts a row and a dead letter, and the same again at an age of their tokens. */
-async function insertAfter(age: Age, targets: InsertTargets): Promise<readonly unknown[]> {
-  const insertBoth = async (): Promise<void> => {
-    await targets.insert([[first]], 'token')
-    await targets.insertDeadLetter(poison, 'token')
-  }
-  await insertBoth()
-  await targets.age(age)
-  await insertBoth()
-  await insertBoth()
-  return [await targets.rows(), await targets.deadLetters()]
+function insertAgain(age: string): string {
+  const both = 'insert [first]; insertDeadLetter poison'
+  return `${both}; ${age}; ${both}; ${both}; rows; deadLetters`
 }
 
-describe('the responses of ClickHouse are simulated:', () => {
-  it.each(Object.entries({ ...inserts, ...rejections, ...parts, ...letters }))('%s', async (_name, run) => {
-    const real = await run(await RealTargets.open())
-    expect(real).toEqual(await run(new SimulatedTargets()))
-  })
+async function run(targets: InsertTargets, steps: string): Promise<readonly unknown[]> {
+  const responses: unknown[] = []
+  for (const step of steps.split('; ')) {
+    const [name = '', ...words] = step.split(' ')
+    const frames = words
+      .filter((word) => word.startsWith('['))
+      .map((word) => [...word.matchAll(/\w+/g)].map(([row]) => rows[row]))
+    const args = words.filter((word) => !word.startsWith('[')).map((word) => rows[word] ?? word)
+    const method = targets[name as keyof InsertTargets] as (...all: unknown[]) => Promise<unknown>
+    responses.push([
+      step,
+      await (name === 'insert' || name === 'find' ? method(frames, ...args) : method(...args)),
+    ])
+  }
+  return responses
+}
+
+it.each(Object.entries(scenarios))('the responses of ClickHouse are simulated: %s', async (_name, steps) => {
+  expect(await run(await openRealTargets(), steps)).toEqual(await run(simulatedTargets(), steps))
 })

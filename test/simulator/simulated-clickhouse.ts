@@ -25,11 +25,17 @@ export interface ClickHouseFaults {
   storesRejected: boolean
 }
 
-const NO_MEMORY = 'MEMORY_LIMIT_EXCEEDED'
-
-interface Token {
-  readonly atMs: number
+const noFaults: ClickHouseFaults = {
+  isShortOfMemory: false,
+  failsForMemory: () => false,
+  isTableBroken: false,
+  isClockWrong: false,
+  acceptsAll: false,
+  crashesInCommit: () => false,
+  keepsPartOfRejected: () => false,
+  storesRejected: false,
 }
+const NO_MEMORY = 'MEMORY_LIMIT_EXCEEDED'
 
 /** An insert that was given up commits at most ten minutes later. The window of the tables is longer than that. */
 export const WINDOW_MS = 1_800_000
@@ -42,11 +48,12 @@ export class SimulatedClickHouse {
   readonly rows: string[] = []
   readonly #stored = new Set<string>()
   readonly deadLetters: string[] = []
-  readonly #tokens = new Map<string, Token>()
+  /** When each was stored, by its partition or table. */
+  readonly #tokens = new Map<string, number>()
 
-  constructor(time: Pick<SimulatedTime, 'nowMs'>, faults: ClickHouseFaults) {
+  constructor(time: Pick<SimulatedTime, 'nowMs'>, faults: Partial<ClickHouseFaults> = {}) {
     this.#time = time
-    this.faults = faults
+    this.faults = { ...noFaults, ...faults }
   }
 
   insert(frames: readonly Buffer[], token: string): void {
@@ -84,27 +91,25 @@ export class SimulatedClickHouse {
   }
 
   insertDeadLetters(letters: readonly DeadLetter[], token: string): void {
-    const name = `dead_letters ${token}`
-    if (this.#knows(name)) return
-    this.#tokens.set(name, { atMs: this.#time.nowMs })
-    if (this.faults.crashesInCommit()) throw new Error('no answer')
-    this.deadLetters.push(...letters.map(({ text }) => idOf(text)))
+    if (this.#consume(`dead_letters ${token}`))
+      this.deadLetters.push(...letters.map(({ text }) => idOf(text)))
   }
 
   #commit(partition: string, token: string, keys: readonly { readonly id: string }[]): void {
-    const name = `${partition} ${token}`
-    if (this.#knows(name)) return
-    this.#tokens.set(name, { atMs: this.#time.nowMs })
-    if (this.faults.crashesInCommit()) throw new Error('no answer')
+    if (!this.#consume(`${partition} ${token}`)) return
     for (const { id } of keys) {
       this.rows.push(id)
       this.#stored.add(id)
     }
   }
 
-  #knows(name: string): boolean {
-    const token = this.#tokens.get(name)
-    return token !== undefined && this.#time.nowMs - token.atMs < WINDOW_MS
+  /** Stores a token. @returns false if it is known */
+  #consume(name: string): boolean {
+    const { nowMs } = this.#time
+    if (nowMs - (this.#tokens.get(name) ?? -WINDOW_MS) < WINDOW_MS) return false
+    this.#tokens.set(name, nowMs)
+    if (this.faults.crashesInCommit()) throw new Error('no answer')
+    return true
   }
 
   #rejection(keys: readonly { readonly id: string }[]): ClickHouseError | undefined {

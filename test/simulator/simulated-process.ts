@@ -14,7 +14,6 @@ export interface LinkFaults {
 
 const DELAY_MAX_MS = 600_000
 
-/** The way from a process to a server. */
 export interface Link {
   readonly faults: () => LinkFaults
   /** Whether the process reaches the server now. */
@@ -32,15 +31,15 @@ const LATENCY_MAX_MS = 3
 const TIMEOUT_MS = 5_000
 
 /**
- * A process that can be killed, and suspended for any time. It is the clock of the code that runs in it. After its death none of its
- * timers fires, and none of its requests returns. While it is suspended they wait.
+ * A process that can be killed, and suspended for any time. It is the clock of the code that runs in it. After its death none of its timers fires,
+ * and none of its requests returns. While it is suspended they wait.
  */
 export class SimulatedProcess implements MonotonicClock {
   readonly name: string
   readonly #time: SimulatedTime
   readonly #random: Random
   readonly #note: (event: string) => void
-  #isDead = false
+  isDead = false
   #resumed: PromiseWithResolvers<void> | undefined
   #ambush: { requests: number; readonly prefix: string; readonly spring: () => void } | undefined
 
@@ -50,10 +49,6 @@ export class SimulatedProcess implements MonotonicClock {
     this.#note = note
     this.#time = time
     this.#random = random
-  }
-
-  get isDead(): boolean {
-    return this.#isDead
   }
 
   nowMs(): number {
@@ -66,7 +61,7 @@ export class SimulatedProcess implements MonotonicClock {
   }
 
   kill(): void {
-    this.#isDead = true
+    this.isDead = true
   }
 
   /** Suspends it until `resume`, or for this time at most. */
@@ -144,12 +139,12 @@ export class SimulatedProcess implements MonotonicClock {
 
   /** Waits until the process may go on: forever if it is dead. */
   #turn(): Promise<void> | undefined {
-    return this.#isDead || this.#resumed !== undefined ? this.#wait() : undefined
+    return this.isDead || this.#resumed !== undefined ? this.#wait() : undefined
   }
 
   async #wait(): Promise<void> {
     while (this.#resumed !== undefined) await this.#resumed.promise
-    if (this.#isDead) await new Promise(() => undefined)
+    if (this.isDead) await new Promise(() => undefined)
   }
 }
 

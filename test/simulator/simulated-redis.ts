@@ -1,5 +1,12 @@
-import type { BatchRecord, BatchRepair, Chunk, HeldChunk, RowTotals, StoredBatch } from '@sluice/queue'
-import { decodeChunk } from '@sluice/queue'
+import {
+  type BatchRecord,
+  type BatchRepair,
+  type Chunk,
+  decodeChunk,
+  type HeldChunk,
+  type RowTotals,
+  type StoredBatch,
+} from '@sluice/queue'
 import type { SimulatedTime } from './simulated-time.ts'
 
 interface Job {
@@ -45,8 +52,8 @@ const CONFIRMED_TTL_MS = 30 * 86_400_000
 export const RELEASED_TTL_MS = 300_000
 
 /**
- * The queue and the records of one shard, as `packages/queue` changes them in Redis: each method is one Lua script of it. Each response is
- * compared with the one of Redis in simulated-redis.integration.test.ts.
+ * The queue and the records of one shard, as `packages/queue` changes them in Redis: each method is one Lua script of it. Each response is compared
+ * with the one of Redis in simulated-redis.integration.test.ts.
  */
 export class SimulatedRedis {
   readonly #time: Pick<SimulatedTime, 'nowMs'>
@@ -84,13 +91,9 @@ export class SimulatedRedis {
   /** The jobs that are left, for a report. */
   describe(): string {
     const { jobs, wait, owners } = this.#disk
-    return [...jobs]
-      .slice(0, 5)
-      .map(
-        ([id, { lock }]) =>
-          `${id} of ${owners.get(id)?.value ?? 'no batch'} ${lock?.token ?? (wait.includes(id) ? 'waits' : '')}`,
-      )
-      .join(', ')
+    const describeJob = ([id, { lock }]: readonly [string, Job]): string =>
+      `${id} of ${owners.get(id)?.value ?? 'no batch'} ${lock?.token ?? (wait.includes(id) ? 'waits' : '')}`
+    return [...jobs].slice(0, 5).map(describeJob).join(', ')
   }
 
   /** The primary is separated from its replica. It still handles requests, and acknowledges none of them. */
@@ -134,7 +137,7 @@ export class SimulatedRedis {
     const chunks = ids.flatMap((id) => {
       const job = jobs.get(id)
       if (job === undefined) return []
-      jobs.set(id, { ...job, lock: { token, untilMs: this.#nowMs + LOCK_MS } })
+      this.#lock(id, { token, untilMs: this.#nowMs + LOCK_MS })
       return decodeChunk(id, job.chunk)
     })
     const tokens = new Map(chunks.map(({ id }) => [id, token]))
@@ -154,31 +157,28 @@ export class SimulatedRedis {
   }
 
   renew(tokens: ReadonlyMap<string, string>, lockMs = LOCK_MS): void {
-    for (const [id, token] of tokens) {
-      const job = this.#disk.jobs.get(id)
-      if (job !== undefined && this.#hasLock(job, token))
-        this.#disk.jobs.set(id, { ...job, lock: { token, untilMs: this.#nowMs + lockMs } })
-    }
+    for (const id of this.#locked(tokens))
+      this.#lock(id, { token: tokens.get(id) ?? '', untilMs: this.#nowMs + lockMs })
   }
 
   /** Requeues the jobs whose locks have expired. */
   requeueStalled(): void {
     for (const [id, job] of this.#disk.jobs) {
       if (job.lock === undefined || this.#isLocked(job)) continue
-      this.#unlock(id, job)
+      this.#lock(id, undefined)
       this.#disk.wait = [id, ...this.#disk.wait]
     }
   }
 
   requeue(tokens: ReadonlyMap<string, string>, end: 'front' | 'back'): void {
     const ids = this.#locked(tokens)
-    for (const id of ids) this.#unlock(id, this.#disk.jobs.get(id))
+    for (const id of ids) this.#lock(id, undefined)
     this.#disk.wait = end === 'front' ? [...ids, ...this.#disk.wait] : [...this.#disk.wait, ...ids]
   }
 
   fail(id: string, token: string): void {
     for (const failed of this.#locked(new Map([[id, token]]))) {
-      this.#unlock(failed, this.#disk.jobs.get(failed))
+      this.#lock(failed, undefined)
       this.#disk.failed.add(failed)
     }
   }
@@ -225,9 +225,8 @@ export class SimulatedRedis {
   }
 
   renewLease(batchId: string, workerId: string): void {
-    const { leases } = this.#disk
-    if (this.#valid(leases.get(batchId)) === workerId)
-      leases.set(batchId, { value: workerId, untilMs: this.#nowMs + LEASE_TTL_MS })
+    if (this.#valid(this.#disk.leases.get(batchId)) === workerId)
+      this.#disk.leases.set(batchId, { value: workerId, untilMs: this.#nowMs + LEASE_TTL_MS })
   }
 
   endLease(batchId: string, workerId: string): void {
@@ -241,7 +240,14 @@ export class SimulatedRedis {
   ): boolean {
     const batch = this.read(id)
     if (batch?.state === 'claimed' && batch.repairs !== repair) return false
-    if (batch?.state === 'claimed') this.#count(rows)
+    if (batch?.state === 'claimed') {
+      const { inserted, deadLettered } = this.totals
+      this.#disk.totals = {
+        ...this.totals,
+        inserted: inserted + (rows?.inserted ?? 0),
+        deadLettered: deadLettered + (rows?.deadLettered ?? 0),
+      }
+    }
     for (const [jobId, token] of tokens) {
       const job = this.#disk.jobs.get(jobId)
       // A job that waits again or has failed stays there. A job that another worker has locked is left to that worker.
@@ -257,15 +263,6 @@ export class SimulatedRedis {
         this.#disk.owners.set(member, { value: id, untilMs: Math.min(owner.untilMs, untilMs) })
     }
     return true
-  }
-
-  #count(rows: StoredBatch['rows']): void {
-    const { totals } = this.#disk
-    this.#disk.totals = {
-      ...totals,
-      inserted: totals.inserted + (rows?.inserted ?? 0),
-      deadLettered: totals.deadLettered + (rows?.deadLettered ?? 0),
-    }
   }
 
   get #nowMs(): number {
@@ -296,20 +293,17 @@ export class SimulatedRedis {
   #locked(tokens: ReadonlyMap<string, string>): string[] {
     return [...tokens].flatMap(([id, token]) => {
       const job = this.#disk.jobs.get(id)
-      return job !== undefined && this.#hasLock(job, token) ? [id] : []
+      return job !== undefined && this.#isLocked(job) && job.lock?.token === token ? [id] : []
     })
-  }
-
-  #hasLock(job: Job, token: string): boolean {
-    return this.#isLocked(job) && job.lock?.token === token
   }
 
   #isLocked({ lock }: Job): boolean {
     return lock !== undefined && lock.untilMs > this.#nowMs
   }
 
-  #unlock(id: string, job: Job | undefined): void {
-    if (job !== undefined) this.#disk.jobs.set(id, { ...job, lock: undefined })
+  #lock(id: string, lock: Job['lock']): void {
+    const job = this.#disk.jobs.get(id)
+    if (job !== undefined) this.#disk.jobs.set(id, { ...job, lock })
   }
 }
 

@@ -6,8 +6,8 @@ const immediates: (() => void)[] = []
 const CHUNK_BYTES_MAX = 65_536
 
 /**
- * Replaces the parts of Node that cost the simulator most of its time, and that no guard depends on: compression, large buffers, the
- * iterations of the event loop, and stack traces.
+ * Replaces the parts of Node that cost the simulator most of its time, and that no guard depends on: compression, large buffers, the iterations of
+ * the event loop, and stack traces.
  */
 export function simulateRuntime(): void {
   Object.assign(zlib, { zstdCompressSync: copy, zstdDecompressSync: copy })
@@ -22,9 +22,7 @@ function copy(bytes: Buffer | string): Buffer {
   return Buffer.from(bytes as string)
 }
 
-/**
- * Resolves when no promise is left that can be settled now. The simulated code waits for nothing but `SimulatedTime` and `setImmediate`.
- */
+/** Resolves when no promise is left that can be settled now. The simulated code waits for nothing but `SimulatedTime` and `setImmediate`. */
 export async function settled(): Promise<void> {
   await microtasks()
   while (immediates.length > 0) {

@@ -34,11 +34,7 @@ export class SimulatedTime {
     })
   }
 
-  /**
-   * Lets time pass until `isDone`.
-   *
-   * @returns whether it is done; false if `limitMs` is over, or nothing can happen any more
-   */
+  /** Lets time pass until `isDone`. @returns whether it is done; false if `limitMs` is over, or nothing can happen any more */
   async runUntil(isDone: () => boolean, limitMs: number): Promise<boolean> {
     await settled()
     while (!isDone()) {

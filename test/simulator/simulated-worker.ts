@@ -34,14 +34,8 @@ export interface SimulatedWorkerOptions {
   readonly toClickHouse: Link
 }
 
-export interface SimulatedWorker {
-  readonly process: SimulatedProcess
-  /** The chunks that it holds. */
-  readonly heldChunks: number
-}
-
-/** Runs the worker's own code in a simulated process. */
-export function startSimulatedWorker(options: SimulatedWorkerOptions): SimulatedWorker {
+/** Runs the worker's own code in a simulated process. @returns how many chunks it holds */
+export function startSimulatedWorker(options: SimulatedWorkerOptions): () => number {
   const { process, clickhouse, random, areTokensAtomic, makeId } = options
   const toClickHouse = <T>(name: string, run: () => T): Promise<T> =>
     process.request(name, run, options.toClickHouse)
@@ -57,14 +51,10 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): Simulated
       insert: (frames, token) => {
         const isSingle =
           frames.length === 1 && frames[0] !== undefined && rowsOfFrame(frames[0])?.length === 1
-        return process.request(
-          `insert ${token}`,
-          () => clickhouse.insert(frames, token),
-          // The only assumption about time: see docs/exactly-once.md.
-          isSingle
-            ? { ...options.toClickHouse, delayMaxMs: workerLimits.insertLingerMaxMs }
-            : options.toClickHouse,
-        )
+        // The only assumption about time: see docs/exactly-once.md.
+        const assumed = isSingle ? { delayMaxMs: workerLimits.insertLingerMaxMs } : {}
+        const link = { ...options.toClickHouse, ...assumed }
+        return process.request(`insert ${token}`, () => clickhouse.insert(frames, token), link)
       },
     },
     storedRows: { find: (frames) => toClickHouse('look up', () => clickhouse.find(frames)) },
@@ -116,12 +106,7 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): Simulated
     logger,
   }
   startShard(queue, 0, dependencies)
-  return {
-    process,
-    get heldChunks() {
-      return queue.consumer.heldChunks
-    },
-  }
+  return () => queue.consumer.heldChunks
 }
 
 function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOptions): ShardQueue {
@@ -132,13 +117,16 @@ function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOption
   const release = (tokens: ReadonlyMap<string, string>): void => {
     for (const [id, token] of tokens) if (held.get(id) === token) held.delete(id)
   }
-  const forget = (ids: readonly string[]): void => {
-    for (const id of ids) held.delete(id)
+  const repeat = async (intervalMs: number, run: () => Promise<unknown>): Promise<void> => {
+    while (!process.isDead) {
+      await process.sleep(intervalMs)
+      await run().catch(() => undefined)
+    }
   }
-  void repeat(process, LOCK_MS / 4, async () => {
+  void repeat(LOCK_MS / 4, async () => {
     if (held.size > 0) await toRedis('renew', () => redis.renew(new Map(held)))
   })
-  void repeat(process, STALLED_CHECK_MS, () => toRedis('requeue stalled', () => redis.requeueStalled()))
+  void repeat(STALLED_CHECK_MS, () => toRedis('requeue stalled', () => redis.requeueStalled()))
   return {
     ledger: {
       claim: (batchId, ids) => toRedis(`claim ${batchId}: ${ids.join(' ')}`, () => redis.claim(batchId, ids)),
@@ -185,23 +173,11 @@ function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOption
           release(new Map([[id, sent]]))
         }
       },
-      forget,
+      forget: (ids) => ids.forEach((id) => held.delete(id)),
       get heldChunks() {
         return held.size
       },
       close: () => toRedis('yield turn', () => redis.yieldTurn(process.name)),
     },
-  }
-}
-
-/** Runs something at intervals while the process lives. */
-async function repeat(
-  process: SimulatedProcess,
-  intervalMs: number,
-  run: () => Promise<unknown>,
-): Promise<void> {
-  while (!process.isDead) {
-    await process.sleep(intervalMs)
-    await run().catch(() => undefined)
   }
 }

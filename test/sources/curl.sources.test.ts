@@ -32,11 +32,4 @@ describe.skipIf(!isInstalled('curl'))('the example with curl, if the PATH has it
     const entries = await sources.entriesOf(SERVICE, 2)
     expect(entries.filter(({ message }) => message === 'lost')).toHaveLength(1)
   })
-
-  it('fails, and shows the response, if the key is wrong', async () => {
-    const environment = { ...sources.environment(SERVICE), SLUICE_API_KEY: 'slk_wrong' }
-    const { code, output } = await runProgram([program, 'x'], environment)
-    expect(code).not.toBe(0)
-    expect(output).toContain('"code":"unauthorized"')
-  })
 })

@@ -5,7 +5,6 @@ import { Sources } from './sources.ts'
 
 const IMAGE = 'node:26-bookworm-slim'
 const DOCKER_DEADLINE_MS = 30_000
-const LINES = 5_000
 
 function hasImage(): boolean {
   try {
@@ -44,28 +43,5 @@ describe.skipIf(!hasImage())(`a Docker engine, if it has ${IMAGE}`, () => {
       { level: 'log', message: 'text', metadata: { ...origin, source: 'stdout' } },
       { level: 'warn', message: 'fields', metadata: { ...origin, source: 'stderr', orderId: 4711 } },
     ])
-  })
-
-  it('sends compressed lines, each once', async () => {
-    const program = `for (let i = 0; i < ${LINES}; i += 1) console.log('line ' + i)`
-    await runWithDriver('docker-many', program, '--log-opt', 'splunk-gzip=true')
-    expect(await sources.entriesOf('docker-many', LINES)).toHaveLength(LINES)
-  })
-
-  it('sends the lines of the time in which the API was down', async () => {
-    const program = `
-      let i = 0
-      const timer = setInterval(() => {
-        console.log('line ' + i)
-        if ((i += 1) === 100) clearInterval(timer)
-      }, 100)`
-    const running = runWithDriver('docker-outage', program)
-    await sources.entriesOf('docker-outage', 1)
-    await sources.killApi()
-    await sources.startApi()
-    await running
-    // If the API is killed before its response, the driver sends a batch again.
-    const entries = await sources.entriesOf('docker-outage', 100)
-    expect(entries.length).toBeGreaterThanOrEqual(100)
   })
 })

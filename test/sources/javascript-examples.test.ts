@@ -55,8 +55,6 @@ circle['self'] = circle
 
 it.each<[string, object, string]>([
   ['a BigInt in an object as the message', { message: { count: 1n } }, '{"count":"1"}'],
-  ['a BigInt without a message', { count: 1n }, '{"count":"1"}'],
-  ['a BigInt in the metadata', { message: 'm', count: 1n }, 'm'],
   ['a circle as the message', { message: circle }, 'a message that JSON cannot hold'],
   ['a function as the message', { message: String }, String(String)],
 ])('the transport for winston does not throw because of %s', (_name, info, message) => {
@@ -68,7 +66,6 @@ it.each<[string, object, string]>([
 
 it.each([
   ['2026-11-23T14:30:00.123Z', { timestamp: '2026-11-23T14:30:00.123Z', metadata: {} }],
-  ['2026-11-23T14:30:00+01:00', { timestamp: '2026-11-23T14:30:00+01:00', metadata: {} }],
   ['2026-11-23 14:30:00', { metadata: { timestamp: '2026-11-23 14:30:00' } }],
 ])('the transport for winston sends the time %s so that the API accepts the entry', (timestamp, expected) => {
   new SluiceTransport({ client }).log({ level: 'info', message: 'm', timestamp }, () => undefined)

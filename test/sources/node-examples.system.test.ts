@@ -8,12 +8,12 @@ const common = { service: 'checkout', environment: 'production', source: 'server
 const stack = expect.stringMatching(/^SyntaxError: .+\n {4}at /) as string
 const known = new Set<string>()
 
-/** Runs an example, and waits for its entries. @returns them in the order of their messages, and what the example printed */
+/** Runs an example, and waits for its entries. @returns them in the order of their messages */
 async function runExample(
   folder: string,
   entries: number,
   options: readonly string[] = [],
-): Promise<{ printed: string; stored: StoredEntry[] }> {
+): Promise<StoredEntry[]> {
   const command = [process.execPath, ...options, 'main.js'] as const
   const { code, output: printed } = await runProgram(command, sources.environment(common.service), {
     cwd: examplePath(folder),
@@ -25,11 +25,11 @@ async function runExample(
     return added
   })
   for (const { id } of stored) known.add(id)
-  return { printed, stored: stored.toSorted((a, b) => (a.message < b.message ? -1 : 1)) }
+  return stored.toSorted((a, b) => (a.message < b.message ? -1 : 1))
 }
 
 it('examples/pino', async () => {
-  const { printed, stored } = await runExample('pino', 4)
+  const stored = await runExample('pino', 4)
   expect(stored).toMatchObject([
     {
       ...common,
@@ -42,22 +42,20 @@ it('examples/pino', async () => {
     { ...common, level: 'info', message: 'Order accepted', metadata: { order: { id: 4711, total: 12.5 } } },
     { ...common, level: 'success', message: 'Payment received' },
   ])
-  expect(printed).toContain('"msg":"Order accepted"')
 })
 
 it('examples/winston', async () => {
-  const { printed, stored } = await runExample('winston', 4)
+  const stored = await runExample('winston', 4)
   expect(stored).toMatchObject([
     { ...common, level: 'debug', message: 'Connecting', metadata: { requestId: 'r-1' } },
     { ...common, level: 'error', message: expect.stringContaining('JSON') as string, stack },
     { ...common, level: 'info', message: 'Order accepted', metadata: { order: { id: 4711, total: 12.5 } } },
     { ...common, level: 'debug', message: 'POST /orders', metadata: { originalLevel: 'http' } },
   ])
-  expect(printed).toContain('Order accepted')
 })
 
 it('examples/console', async () => {
-  const { printed, stored } = await runExample('console', 3)
+  const stored = await runExample('console', 3)
   expect(stored).toMatchObject([
     {
       ...common,
@@ -74,11 +72,10 @@ it('examples/console', async () => {
     },
     { ...common, level: 'warn', message: 'Slow answer', metadata: {} },
   ])
-  expect(printed).toContain('Order 4711 accepted { total: 12.5 }\nSlow answer')
 })
 
 it('examples/otel-pino', async () => {
-  const { printed, stored } = await runExample('otel-pino', 3, ['--import', './instrumentation.js'])
+  const stored = await runExample('otel-pino', 3, ['--import', './instrumentation.js'])
   const resource = { service: 'checkout', environment: 'production' }
   expect(stored).toMatchObject([
     {
@@ -96,5 +93,4 @@ it('examples/otel-pino', async () => {
       metadata: { attributes: { order: { id: 4711, total: 12.5 } } },
     },
   ])
-  expect(printed).toContain('"msg":"Order accepted"')
 })

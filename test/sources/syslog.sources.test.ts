@@ -4,7 +4,6 @@ import { writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { LosingProxy } from './losing-proxy.ts'
 import { adaptExample, type Daemon, isInstalled, startDaemon } from './programs.ts'
 import { numbered, Sources } from './sources.ts'
 
@@ -121,24 +120,6 @@ describe.each(daemons)('$daemon', ({ daemon, configure, signal }) => {
       })
     })
 
-    it('replaces bytes that are not UTF-8, wherever they are', async () => {
-      const service = `bytes-${daemon}`
-      const sent = [
-        `<14>Nov 23 16:00:00 web-1 ${service}[7]: message \xff \xc3`,
-        `<14>Nov 23 16:00:00 web-1 ${service}[7\xff]: pid`,
-        `<14>1 2026-11-23T16:00:00.123456+02:00 web-1 ${service} 7\xff - - process id`,
-        '<14>Nov 23 16:00:00 web-1 program\xff[7]: program',
-        `<14>Nov 23 16:00:00 web\xff ${service}[7]: host`,
-        '\xff\xfe<14>\x00\x01',
-        `<14>Nov 23 16:00:00 web-1 ${service}[7]: last`,
-      ]
-      const bytes = sent.map((line) => Buffer.from(line, 'latin1'))
-      await sendLines(running.port, bytes)
-      const stored = (await sources.entriesOf(service, 3)).map(({ message }) => message)
-      expect(stored).toContain('last')
-      expect(stored.some((message) => message.startsWith('message '))).toBe(true)
-    })
-
     it('sends every message of the time in which the API was down', async () => {
       const service = `down-${daemon}`
       await sendLines(running.port, lines(service).slice(0, MESSAGES / 2))
@@ -148,18 +129,6 @@ describe.each(daemons)('$daemon', ({ daemon, configure, signal }) => {
       await sources.startApi()
       const entries = await sources.entriesOf(service, MESSAGES)
       expect(entries.length).toBeGreaterThanOrEqual(MESSAGES)
-    })
-
-    it('stores nearly every message once although each third response is lost', async () => {
-      const service = `lost-${daemon}`
-      await using proxy = await LosingProxy.open(sources.installation.apiUrl, { every: 3, instead: 'close' })
-      const losing = await start(proxy.url)
-      await sendLines(losing.port, lines(service))
-      await sources.entriesOf(service, MESSAGES)
-      await losing.process.stop({ deadlineMs: STOP_DEADLINE_MS })
-      expect(proxy.lost).toBeGreaterThan(5)
-      const entries = await sources.entriesOf(service, MESSAGES)
-      expect(entries.length - MESSAGES).toBeLessThan(MESSAGES / 10)
     })
 
     it('keeps messages over its own restart while the API is down', async () => {

@@ -1,4 +1,4 @@
-import { by, type Dashboard, durationsByResult, graph, mean, of, sumRate } from './panels.ts'
+import { by, type Dashboard, durationsByResult, graph, of } from './panels.ts'
 import {
   accepted,
   ackLatency,
@@ -25,13 +25,6 @@ const requests = [
     accepted,
     by('reason', 'sluice_entries_rejected_total', '', 'rejected: '),
   ),
-  graph(
-    'Bodies',
-    'Bps',
-    'Bytes as they arrived, and after Content-Encoding was decoded.',
-    { legend: 'arrived', expr: sumRate('sluice_request_body_bytes_total') },
-    { legend: 'decoded', expr: sumRate('sluice_request_decoded_bytes_total') },
-  ),
 ]
 
 const acknowledgements = [
@@ -43,23 +36,6 @@ const acknowledgements = [
     ...durationsByResult('sluice_chunk_add_duration_seconds'),
   ),
   graph('Chunks', 'reqps', 'By result of the add.', by('result', 'sluice_chunk_add_duration_seconds_count')),
-  graph(
-    'Rows per chunk',
-    'short',
-    'The mean. A chunk has up to 2,000 rows; few rows per chunk cost more of everything.',
-    { legend: 'rows', expr: mean('sluice_chunk_rows') },
-  ),
-  graph('Bytes per row in Redis', 'bytes', 'Compressed bytes of the chunks, per row.', {
-    legend: 'bytes',
-    expr: `${sumRate('sluice_chunk_bytes_sum')} / ${sumRate('sluice_chunk_rows_sum')}`,
-  }),
-  graph(
-    'Keys and replays',
-    'reqps',
-    'Lookups of API keys, by whether they were cached, and requests answered from an idempotency record.',
-    by('result', 'sluice_key_lookups_total', '', 'key lookups: '),
-    { legend: 'replays', expr: sumRate('sluice_idempotency_replays_total') },
-  ),
 ]
 
 const bytesHeld = graph(

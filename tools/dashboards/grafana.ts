@@ -1,4 +1,11 @@
+// The dashboards of Grafana, as lists of panels. `npm run docs` writes their JSON to deploy/grafana/dashboards, and
+// test/documents.test.ts checks that it is current.
+import { api } from './api.ts'
+import { overview } from './overview.ts'
 import type { Dashboard, Panel } from './panels.ts'
+import { workers } from './workers.ts'
+
+export const dashboards: readonly Dashboard[] = [overview, api, workers]
 
 const datasource = { type: 'prometheus', uid: '${datasource}' } as const
 
@@ -8,8 +15,16 @@ const GRAPH = { w: 8, h: 8 } as const
 /** Grafana names the queries of a panel A, B, C, … */
 const FIRST_REF = 65
 
+/** The files of the dashboards, by their paths from the root. */
+export function dashboardFiles(): readonly (readonly [path: string, text: string])[] {
+  return dashboards.map((dashboard) => [
+    `deploy/grafana/dashboards/${dashboard.uid}.json`,
+    `${JSON.stringify(grafanaDashboard(dashboard), null, 2)}\n`,
+  ])
+}
+
 /** A dashboard in the form of Grafana 10 and later, which migrate it to their own when they import it. */
-export function grafanaDashboard({ uid, title, description, rows }: Dashboard): object {
+function grafanaDashboard({ uid, title, description, rows }: Dashboard): object {
   return {
     uid,
     title,
@@ -17,7 +32,6 @@ export function grafanaDashboard({ uid, title, description, rows }: Dashboard): 
     tags: ['sluice'],
     schemaVersion: 39,
     version: 1,
-    editable: true,
     graphTooltip: 1,
     time: { from: 'now-3h', to: 'now' },
     refresh: '30s',
@@ -57,7 +71,6 @@ function layOut(rows: Dashboard['rows']): object[] {
       id: panels.length + 1,
       type: 'row',
       title,
-      collapsed: false,
       gridPos: { x: 0, y, w: WIDTH, h: 1 },
       panels: [],
     })

@@ -47,12 +47,8 @@ const sumRateBy = (label: string, metric: string, matchers = ''): string =>
   `sum by (${label}) (${rate(metric, matchers)})`
 const quantile = (share: number, metric: string, matchers = ''): string =>
   `histogram_quantile(${share}, ${sumRateBy('le', `${metric}_bucket`, matchers)})`
-export const mean = (metric: string): string => `${sumRate(`${metric}_sum`)} / ${sumRate(`${metric}_count`)}`
 /** Of the queue, or of Redis: one process exports them, and two may while another one takes over. */
 export const ofShards = (vector: string, labels = 'shard'): string => `max by (${labels}) (${vector})`
-/** What API processes and workers export, of the worst process of each kind. */
-export const maxByApp = (vector: string): string =>
-  `max by (app) (${vector} * on (job, instance) group_left (app) ${of('sluice_build_info')})`
 /** What API processes and workers export, of the processes of one kind. */
 export const ofApp = (app: 'api' | 'worker', vector: string): string =>
   `${vector} * on (job, instance) group_left () ${of('sluice_build_info', `app="${app}"`)}`

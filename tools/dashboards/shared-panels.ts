@@ -100,9 +100,5 @@ export function processPanels(app: 'api' | 'worker'): readonly Panel[] {
       { legend: 'heap', expr: most(of('nodejs_heap_size_used_bytes')) },
       { legend: 'external', expr: most(of('nodejs_external_memory_bytes')) },
     ),
-    graph('Garbage collection', 'percentunit', 'Share of the time, by kind, in the process with the most.', {
-      legend: '{{kind}}',
-      expr: `max by (kind) (${ofApp(app, rate('nodejs_gc_duration_seconds_sum'))})`,
-    }),
   ]
 }

@@ -1,15 +1,4 @@
-import {
-  by,
-  type Dashboard,
-  durationsByResult,
-  graph,
-  mean,
-  of,
-  ofShards,
-  quantiles,
-  rate,
-  sumRate,
-} from './panels.ts'
+import { by, type Dashboard, durationsByResult, graph, of, ofShards, sumRate } from './panels.ts'
 import {
   inserts,
   lag,
@@ -26,21 +15,9 @@ const queue = [
     'Chunks',
     'short',
     'Many in hand and none waiting: workers fetch chunks, and ClickHouse does not take them.',
-    {
-      legend: '{{state}}',
-      expr: `sum by (state) (${ofShards(of('sluice_queue_chunks'), 'shard, state')})`,
-    },
+    { legend: '{{state}}', expr: `sum by (state) (${ofShards(of('sluice_queue_chunks'), 'shard, state')})` },
   ),
   oldestAge,
-  graph(
-    'Rows added and removed',
-    'rowsps',
-    'By stage, counted in Redis.',
-    ...['added', 'inserted', 'dead_lettered', 'removed'].map((stage) => ({
-      legend: stage,
-      expr: `sum(${ofShards(rate('sluice_rows_total', `stage="${stage}"`))})`,
-    })),
-  ),
   redisMemory,
   redisHeadroom,
 ]
@@ -60,20 +37,6 @@ const insertPanels = [
     'Failed inserts and lookups, by the name of the error.',
     by('code', 'sluice_insert_errors_total'),
   ),
-  graph('Batches', 'short', 'Mean rows, and the time from the fetch of the first chunk to the claim.', {
-    legend: 'rows',
-    expr: mean('sluice_batch_rows'),
-  }),
-  graph(
-    'Wait of batches',
-    's',
-    'From the fetch of the first chunk of a batch to its claim. Half a second is usual (BATCH_WAIT_MS).',
-    ...quantiles('sluice_batch_wait_seconds'),
-  ),
-  graph('Bytes inserted', 'Bps', 'Rows before compression.', {
-    legend: 'bytes',
-    expr: sumRate('sluice_batch_bytes_sum'),
-  }),
   graph(
     'Retries and repairs',
     'reqps',
@@ -92,11 +55,6 @@ const insertPanels = [
   ),
 ]
 
-const inserting = graph('Workers that insert', 'short', 'Workers whose inserts succeed.', {
-  legend: 'workers',
-  expr: `sum(${of('sluice_worker_inserting')})`,
-})
-
 export const workers: Dashboard = {
   uid: 'sluice-workers',
   title: 'Sluice: queue, workers, stores',
@@ -104,6 +62,6 @@ export const workers: Dashboard = {
   rows: [
     { title: 'Queue', panels: queue },
     { title: 'Inserts', panels: insertPanels },
-    { title: 'Processes', panels: [inserting, ...processPanels('worker')] },
+    { title: 'Processes', panels: processPanels('worker') },
   ],
 }

@@ -12,7 +12,7 @@ import type { Socket } from 'node:net'
 import { ConnectionGuard } from './connections/connection-guard.ts'
 import type { ConnectionLimits } from './connections/connection-limits.ts'
 import { createHttpServer } from './connections/http-server.ts'
-import { ForwardingCheck } from './connections/trusted-proxies.ts'
+import { forwardingCheck } from './connections/trusted-proxies.ts'
 import { ContentDecoder } from './intake/content-encoding.ts'
 import { OTHER, type RequestCounts } from './metrics/request-counts.ts'
 import { logsPaths, REQUEST_ID_PATTERN } from './http-contract.ts'
@@ -42,7 +42,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   const limits = dependencies.connectionLimits
   const { counts } = dependencies
   const guard = new ConnectionGuard(limits, (problem) => counts.rejectedWith(OTHER, OTHER, problem))
-  const forwarding = new ForwardingCheck(dependencies.trustedProxies, dependencies.logger)
+  const checkForwarding = forwardingCheck(dependencies.trustedProxies, dependencies.logger)
   const app = fastify({
     loggerInstance: dependencies.logger,
     logController: new LogController({ disableRequestLogging: true }),
@@ -85,7 +85,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id)
     guard.onRequest(request)
-    forwarding.check(request)
+    checkForwarding(request)
     if (!readsBody(request)) guard.onAnswer(request, reply)
     done(rejectHead(request))
   })

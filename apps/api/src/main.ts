@@ -69,10 +69,7 @@ await runProcess({
     let stoppingMs = 0
     resources.defer(() => traces?.close(stoppingMs + config.SHUTDOWN_DEADLINE_MS / 2))
 
-    const access = {
-      tlsCaFile: config.REDIS_TLS_CA_FILE,
-      sentinelPassword: config.REDIS_SENTINEL_PASSWORD,
-    }
+    const access = { tlsCaFile: config.REDIS_TLS_CA_FILE, sentinelPassword: config.REDIS_SENTINEL_PASSWORD }
     const onError = (error: Error): void => logger.warn({ err: error }, 'redis connection failed')
     const connect = (options: Parameters<typeof connectRedis>[1]): RedisConnection => {
       const connection = connectRedis(config.REDIS_URL, { ...access, ...options })
@@ -111,8 +108,7 @@ await runProcess({
     const rateLimits = new ProjectRateLimits(buckets, defaultsFromSettings(config), logger)
 
     const metrics = new Metrics({ app: 'api', version: packageJson.version })
-    const counts = countApi(metrics, config.METRICS_PROJECTS_MAX)
-    const { onAdd } = counts
+    const { requests: counts, onAdd } = countApi(metrics, config.METRICS_PROJECTS_MAX)
     const queues = shards.map((shard) =>
       resources.adopt(new ChunkQueue(redis, shard, logger, { durable, onAdd }), (queue) => queue.close()),
     )
@@ -172,7 +168,7 @@ await runProcess({
       random: Math.random,
     })
     const intake = new Intake(new EntryValidator(), ids)
-    exportApi(metrics, counts, { authenticator, intake, overload, bodies, bytesInFlight })
+    exportApi(metrics, { requests: counts, authenticator, intake, overload, bodies, bytesInFlight })
     const redisCheck = redisDependency(redis)
     const dependencies = stoppedAtEnd(
       new Dependencies({
@@ -195,7 +191,7 @@ await runProcess({
       idempotency: new Idempotency(writer, shards, makeId),
       overload,
       bodies,
-      counts: counts.requests,
+      counts,
       wallMs: clock.nowMs,
       logger,
       readiness,
@@ -204,12 +200,7 @@ await runProcess({
       docsEnabled: config.DOCS_ENABLED,
       traces:
         traces &&
-        new RequestTraces({
-          traces,
-          sampleRatio: config.traceSampleRatio,
-          random: Math.random,
-          monotonicMs,
-        }),
+        new RequestTraces({ traces, sampleRatio: config.traceSampleRatio, random: Math.random, monotonicMs }),
     })
 
     clock.start()

@@ -33,11 +33,7 @@ export const problems = {
     title: 'The idempotency key is malformed',
     detail: 'An Idempotency-Key is 1 to 255 visible ASCII characters, sent once.',
   },
-  bad_request: {
-    status: 400,
-    title: 'The request is malformed',
-    detail: 'The request is not valid HTTP.',
-  },
+  bad_request: { status: 400, title: 'The request is malformed', detail: 'The request is not valid HTTP.' },
   unauthorized: {
     status: 401,
     title: 'The API key is missing or invalid',
@@ -145,19 +141,15 @@ export class Problem extends Error {
   /** @param detail explains to the sender what is wrong with this request, if the usual detail of the code does not */
   constructor(
     code: ProblemCode,
-    detail: string = usualDetail(code),
+    detail?: string,
     extra: { errors?: readonly FieldError[]; headers?: Readonly<Record<string, string>> } = {},
   ) {
-    super(detail)
+    const usual: { title: string; detail?: string } = problems[code]
+    super(detail ?? usual.detail ?? `${usual.title}.`)
     this.code = code
     this.errors = extra.errors ?? []
     this.headers = extra.headers ?? {}
   }
-}
-
-function usualDetail(code: ProblemCode): string {
-  const { title, detail = `${title}.` }: { title: string; detail?: string } = problems[code]
-  return detail
 }
 
 /** A rejection with `Retry-After`. */
@@ -207,9 +199,7 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
 }
 
 /** The problems that errors of a client become, by the code of the error. The detail is there if it is not the usual one. */
-type ClientErrors = Readonly<Record<string, readonly [code: ProblemCode, detail?: string]>>
-
-const fastifyErrors: ClientErrors = {
+const clientErrors: Readonly<Record<string, readonly [code: ProblemCode, detail?: string]>> = {
   FST_ERR_BAD_URL: ['bad_request', 'The path of the URL cannot be decoded.'],
   FST_ERR_CTP_EMPTY_TYPE: ['unsupported_media_type', 'The Content-Type header is missing.'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type'],
@@ -217,6 +207,9 @@ const fastifyErrors: ClientErrors = {
   FST_ERR_REOPENED_CLOSE_SERVER: ['shutting_down'],
   // A client that disconnects during its upload is not a fault of the server, and it will not read the response.
   ECONNRESET: ['bad_request', 'The body is incomplete.'],
+  // Of the parser of HTTP.
+  HPE_HEADER_OVERFLOW: ['headers_too_large'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout'],
 }
 
 /** The problem for an error that a handler or Fastify threw. An unknown error is a fault of the server: the problem reveals nothing about it. */
@@ -224,25 +217,17 @@ export function toProblem(error: FastifyError, request: FastifyRequest): Problem
   if (error instanceof Problem) return error
   // Without the time, the rows of a request would have no day of expiry. Redis has not replied since the process started.
   if (error instanceof ClockError) return retryAfter('queue_unavailable', 1)
-  const known = fastifyErrors[error.code]
+  const known = clientErrors[error.code]
   if (known !== undefined) return new Problem(...known)
   request.log.error({ err: error, requestId: request.id }, 'request failed unexpectedly')
   return new Problem('internal_error')
 }
 
-const parserErrors: ClientErrors = {
-  HPE_HEADER_OVERFLOW: ['headers_too_large'],
-  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout'],
-}
-
 /** The problem for a request that Node's HTTP parser or its timeouts rejected before it was complete. */
 export function parserProblem({ code = '' }: NodeJS.ErrnoException): Problem {
   // From `limitHeads` in connections/http-server.ts.
-  if (code === 'HPE_CB_HEADERS_COMPLETE')
-    return retryAfter(
-      'overloaded',
-      1,
-      'Too many pipelined requests wait for their answers. Send this request over a new connection.',
-    )
-  return new Problem(...(parserErrors[code] ?? ['bad_request']))
+  const pipelined =
+    'Too many pipelined requests wait for their answers. Send this request over a new connection.'
+  if (code === 'HPE_CB_HEADERS_COMPLETE') return retryAfter('overloaded', 1, pipelined)
+  return new Problem(...(clientErrors[code] ?? ['bad_request']))
 }

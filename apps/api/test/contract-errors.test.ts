@@ -1,7 +1,7 @@
 import { ClockError } from '@sluice/runtime'
 import { limits } from '@sluice/schema'
 import type { InjectOptions } from 'fastify'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { logsPaths } from '../src/http-contract.ts'
 import { badMethods } from './bad-inputs/requests.ts'
 import { problemCode } from './support/problem.ts'
@@ -10,18 +10,20 @@ import { freshTestApi, rebuild } from './support/shared-api.ts'
 const entry = { level: 'info', message: 'hello' } as const
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
+const unknownClock = (): never => {
+  throw new ClockError('the time of Redis is not known yet')
+}
+
 const api = freshTestApi()
 
-describe.each(logsPaths)('%s', (url) => {
-  it('rejects other methods without authentication, and reports the allowed one', async () => {
-    for (const method of [...badMethods, 'QUERY'] as const) {
-      const response = await api.app.inject({ method: method as 'GET', url })
-      expect(problemCode(response)).toBe('method_not_allowed')
-      expect(response.headers.allow).toBe('POST')
-    }
-    const head = await api.app.inject({ method: 'HEAD', url })
-    expect([head.statusCode, head.headers.allow, head.body]).toEqual([405, 'POST', ''])
-  })
+it.each(logsPaths)('%s rejects other methods, and reports the allowed one', async (url) => {
+  for (const method of [...badMethods, 'QUERY'] as const) {
+    const response = await api.app.inject({ method: method as 'GET', url })
+    expect(problemCode(response)).toBe('method_not_allowed')
+    expect(response.headers.allow).toBe('POST')
+  }
+  const head = await api.app.inject({ method: 'HEAD', url })
+  expect([head.statusCode, head.headers.allow, head.body]).toEqual([405, 'POST', ''])
 })
 
 it.each([
@@ -49,18 +51,15 @@ it('the response to an unsupported content encoding names the supported ones', a
   expect(response.headers['accept-encoding']).toBe('gzip, deflate, br, zstd')
 })
 
-describe('NDJSON lines', () => {
+it.each([
+  ['no lines', '', 'empty_body'],
+  ['101 lines', '{}\n'.repeat(101), 'too_many_entries'],
+  ['101 invalid lines', 'x\n'.repeat(101), 'too_many_entries'],
+  ['invalid UTF-8 in one line', Buffer.from('{}\n"\xff"\n{}', 'latin1'), 'invalid_utf8'],
+])('NDJSON is rejected as a whole with %s', async (_what, body, code) => {
   const headers = { 'content-type': 'application/x-ndjson' }
-
-  it.each([
-    ['no lines', '', 'empty_body'],
-    ['101 lines', '{}\n'.repeat(101), 'too_many_entries'],
-    ['101 invalid lines', 'x\n'.repeat(101), 'too_many_entries'],
-    ['invalid UTF-8 in one line', Buffer.from('{}\n"\xff"\n{}', 'latin1'), 'invalid_utf8'],
-  ])('are rejected together: %s', async (_what, body, code) => {
-    expect(problemCode(await api.post(body, { headers }))).toBe(code)
-    expect(api.queue.adds).toEqual([])
-  })
+  expect(problemCode(await api.post(body, { headers }))).toBe(code)
+  expect(api.queue.adds).toEqual([])
 })
 
 it('a fault of the server causes 500 without internal details', async () => {
@@ -71,62 +70,46 @@ it('a fault of the server causes 500 without internal details', async () => {
 })
 
 it('a clock of Redis that is not known yet causes 503 with Retry-After, and nothing is enqueued', async () => {
-  await rebuild(api, {
-    wallMs: () => {
-      throw new ClockError('the time of Redis is not known yet')
-    },
-  })
+  await rebuild(api, { wallMs: unknownClock })
   const response = await api.post(entry)
   expect(problemCode(response)).toBe('queue_unavailable')
   expect(response.headers['retry-after']).toBe('1')
   expect(api.queue.adds).toEqual([])
 })
 
-/** The id of a request that is sent with this one. */
-const returned = async (id: string): Promise<unknown> =>
-  (await api.post(entry, { headers: { 'x-request-id': id } })).headers['x-request-id']
+it.each<[status: number, options: InjectOptions]>([
+  [202, { payload: entry }],
+  [400, { payload: '{' }],
+  [400, { url: '/%zz' }],
+  [401, { payload: entry, headers: { authorization: '' } }],
+  [404, { url: '/nowhere' }],
+  [405, { method: 'GET' }],
+  [413, { payload: 'a'.repeat(limits.bodyBytesMax + 1) }],
+  [200, { method: 'GET', url: '/livez' }],
+])(
+  'X-Request-Id is the id of the caller, or generated: %i',
+  async (status, { headers, payload, ...options }) => {
+    const given = 'req-1:a/b+c=d@e.f_g'
+    const own = await api.post(payload, { ...options, headers: { ...headers, 'x-request-id': given } })
+    expect([own.statusCode, own.headers['x-request-id']]).toEqual([status, given])
+    const generated = await api.post(payload, { ...options, headers: headers ?? {} })
+    expect(generated.headers['x-request-id']).toMatch(UUID)
+  },
+)
 
-describe('X-Request-Id', () => {
-  const kinds: readonly (readonly [kind: string, status: number, options: InjectOptions])[] = [
-    ['202', 202, { payload: entry }],
-    ['400', 400, { payload: '{' }],
-    ['401', 401, { payload: entry, headers: { authorization: '' } }],
-    ['404', 404, { url: '/nowhere' }],
-    ['an invalid URL', 400, { url: '/%zz' }],
-    ['405', 405, { method: 'GET' }],
-    ['413', 413, { payload: 'a'.repeat(limits.bodyBytesMax + 1) }],
-    ['415', 415, { payload: 'x', headers: { 'content-type': 'text/plain' } }],
-    ['livez', 200, { method: 'GET', url: '/livez' }],
-  ]
-
-  it.each(kinds)(
-    'is the id of the caller, or generated: %s',
-    async (_kind, status, { headers, payload, ...options }) => {
-      const given = 'req-1:a/b+c=d@e.f_g'
-      const own = await api.post(payload, { ...options, headers: { ...headers, 'x-request-id': given } })
-      expect([own.statusCode, own.headers['x-request-id']]).toEqual([status, given])
-      const generated = await api.post(payload, { ...options, headers: headers ?? {} })
-      expect(generated.statusCode).toBe(status)
-      expect(generated.headers['x-request-id']).toMatch(UUID)
-    },
-  )
-
-  it('is replaced if it is not sane', async () => {
-    for (const given of ['', ' ', 'a b', '<script>', 'a"b', 'a,b', 'é', 'a\tb', '{}', 'a'.repeat(129)])
-      expect(await returned(given)).toMatch(UUID)
-    expect(await returned('a'.repeat(128))).toBe('a'.repeat(128))
-  })
+it('X-Request-Id is replaced if it is not sane', async () => {
+  const longest = 'a'.repeat(128)
+  for (const id of [longest, '', ' ', 'a b', '<script>', 'a"b', 'a,b', 'é', 'a\tb', '{}', `${longest}a`]) {
+    const { headers } = await api.post(entry, { headers: { 'x-request-id': id } })
+    expect(headers['x-request-id']).toMatch(id === longest ? /^a{128}$/ : UUID)
+  }
 })
 
 it('no response has CORS headers', async () => {
-  const headers = {
-    origin: 'https://example.com',
-    'access-control-request-method': 'POST',
-    'access-control-request-headers': 'authorization',
-  }
+  const headers = { origin: 'https://example.com', 'access-control-request-method': 'POST' }
   for (const method of ['OPTIONS', 'POST', 'GET'] as const) {
     const response = await api.post(method === 'POST' ? entry : undefined, { method, headers })
-    expect(Object.keys(response.headers).filter((name) => name.startsWith('access-control-'))).toEqual([])
+    expect(Object.keys(response.headers).join()).not.toContain('access-control-')
   }
 })
 

@@ -7,10 +7,10 @@ import {
   postText,
 } from '@sluice/harness'
 import { limits } from '@sluice/schema'
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { connectionLimits } from '../src/connections/connection-limits.ts'
-import { codeOf, expectResponses, sharedTestApi } from './support/shared-api.ts'
+import { expectResponses, sharedTestApi } from './support/shared-api.ts'
 
 const api = sharedTestApi()
 let connection: HttpConnection
@@ -38,34 +38,12 @@ async function expectProblem(status: number, code: string): Promise<Readonly<Rec
 }
 
 describe('a request', () => {
-  it('is accepted in chunks of any size', async () => {
-    connection.write(head(['Transfer-Encoding: chunked']))
-    for (const character of '{"level":"info","message":"grüße 😀"}') connection.write(chunkText(character))
-    connection.write('0\r\n\r\n')
-    await expectStatuses(202)
-    expect(api.queue.rows).toMatchObject([{ message: 'grüße 😀' }])
-  })
-
-  it('is accepted byte by byte', async () => {
-    for (const byte of post(entryText)) {
-      connection.write(byte)
-      await setImmediate()
-    }
-    await expectStatuses(202)
-  })
-
   it('gets its response in order when requests are pipelined', async () => {
     const texts = Array.from({ length: 20 }, (_, i) => (i % 3 === 2 ? '{' : entryText))
     connection.write(texts.map((text, i) => post(text, [`X-Request-Id: r${i}`])).join(''))
     const answers = await expectStatuses(...texts.map((text) => (text === entryText ? 202 : 400)))
     expect(answers.map(({ headers }) => headers['x-request-id'])).toEqual(texts.map((_, i) => `r${i}`))
     expect(api.queue.rows).toHaveLength(14)
-  })
-
-  it('of HTTP/1.0 gets its response, and the connection is closed', async () => {
-    connection.write(post(entryText).replace('HTTP/1.1', 'HTTP/1.0'))
-    const [answer] = await expectStatuses(202)
-    expect(answer?.headers['connection']).toBe('close')
   })
 
   it('with Expect: 100-continue gets 100 Continue and is accepted', async () => {
@@ -76,8 +54,8 @@ describe('a request', () => {
     await expectStatuses(202)
   })
 
-  it.each(['k', 'other', ''])('with two idempotency keys is rejected: %s', async (second) => {
-    connection.write(post(entryText, ['Idempotency-Key: k', `Idempotency-Key: ${second}`]))
+  it('with two idempotency keys is rejected', async () => {
+    connection.write(post(entryText, ['Idempotency-Key: k', 'Idempotency-Key: k']))
     await expectProblem(400, 'invalid_idempotency_key')
   })
 
@@ -90,11 +68,6 @@ describe('a request', () => {
     expect(api.queue.rows).toHaveLength(2)
   })
 
-  it.each(['websocket', 'h2c'])('that asks for an upgrade to %s is accepted without it', async (to) => {
-    connection.write(post(entryText, ['Connection: Upgrade', `Upgrade: ${to}`]))
-    await expectStatuses(202)
-  })
-
   it('may have trailers, which are ignored', async () => {
     const trailers = '0\r\nAuthorization: Bearer unknown\r\nContent-Encoding: gzip\r\n\r\n'
     connection.write(chunked(chunkText(entryText) + trailers) + post(entryText))
@@ -103,8 +76,11 @@ describe('a request', () => {
   })
 
   it.each([
+    ['that asks for an upgrade', () => post(entryText, ['Connection: Upgrade', 'Upgrade: websocket'])],
     ['without a host', () => post(entryText).replace('Host: localhost\r\n', '')],
     ['with an unknown expectation', () => post(entryText, ['Expect: a-miracle'])],
+    ['in CHUNKED', () => `${head(['Transfer-Encoding: CHUNKED']) + chunkText(entryText)}0\r\n\r\n`],
+    ['of HTTP/1.0', () => post(entryText).replace('HTTP/1.1', 'HTTP/1.0')],
   ])('%s is accepted', async (_what, text) => {
     connection.write(text())
     await expectStatuses(202)
@@ -128,130 +104,73 @@ const withLines =
   (): string =>
     head(lines) + entryText
 
-describe('an invalid HTTP request gets a problem document', () => {
-  it.each<[what: string, text: () => string]>([
-    ['garbage', () => 'garbage\r\n\r\n'],
-    ['TLS', () => '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
-    ['HTTP/2', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-    ['an unknown method', () => 'BREW /v1/logs HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['an unknown version', () => 'POST /v1/logs HTTP/9.9\r\nHost: x\r\n\r\n'],
-    ['a header without a colon', () => 'POST /v1/logs HTTP/1.1\r\nHost x\r\n\r\n'],
-    ['a NUL in a header', () => post(entryText, ['X-Note: a\0b'])],
-    ['a negative length', withLines('Content-Length: -1')],
-    ['a length in hexadecimal', withLines('Content-Length: 0x1e')],
-    ['a length that is not a number', withLines('Content-Length: many')],
-    // Requests that a proxy may read differently.
-    ['a length and chunks', withLines('Content-Length: 30', 'Transfer-Encoding: chunked')],
-    ['chunks and a length', withLines('Transfer-Encoding: chunked', 'Content-Length: 30')],
-    ['two lengths', withLines('Content-Length: 30', 'Content-Length: 31')],
-    ['the same length twice', withLines('Content-Length: 30', 'Content-Length: 30')],
-    ['a list of lengths', withLines('Content-Length: 30, 30')],
-    ['a length with a sign', withLines('Content-Length: +30')],
-    ['a space before a colon', withLines('Content-Length : 30')],
-    ['chunked, but not last', withLines('Transfer-Encoding: chunked, identity')],
-    ['two transfer encodings', withLines('Transfer-Encoding: chunked', 'Transfer-Encoding: identity')],
-    ['a folded length', withLines('Content-Length:', ' 30')],
-    ['a carriage return in a header', withLines('X-Note: a\rContent-Length: 30')],
-    ['a bare line feed in a header', withLines('X-Note: a\nContent-Length: 30')],
-    // Chunks.
-    ['a chunk size without digits', () => chunked(`zz\r\n${entryText}\r\n0\r\n\r\n`)],
-    ['a negative chunk size', () => chunked(`-1\r\n${entryText}\r\n0\r\n\r\n`)],
-    ['a chunk size that overflows', () => chunked(`fffffffffffffffff\r\n${entryText}\r\n0\r\n\r\n`)],
-    ['a chunk size that is too small', () => chunked(`5\r\n${entryText}\r\n0\r\n\r\n`)],
-    ['a bare line feed after a chunk size', () => chunked(`1e\n${entryText}\n0\n\n`)],
-    ['a long chunk extension', () => chunked(`1e;${'a'.repeat(20_000)}\r\n${entryText}\r\n0\r\n\r\n`)],
-  ])('%s', async (_what, text) => {
-    connection.write(Buffer.from(text(), 'latin1'))
-    await expectProblem(400, 'bad_request')
-  })
-
-  it.each<[what: string, text: () => string]>([
-    ['headers of 20,000 bytes', () => post(entryText, [`X-Note: ${'a'.repeat(20_000)}`])],
-    ['a path of 20,000 bytes', () => `GET /${'a'.repeat(20_000)} HTTP/1.1\r\n`],
-  ])('%s', async (_what, text) => {
-    connection.write(text())
-    await expectProblem(431, 'headers_too_large')
-  })
-
-  it('also after the response to an earlier request', async () => {
-    connection.write(post(entryText))
-    await expectStatuses(202)
-    connection.write('no HTTP\r\n\r\n')
-    const [, problem] = await expectStatuses(202, 400)
-    expect(problem && codeOf(problem)).toBe('bad_request')
-  })
-
-  it('if the body is shorter than its Content-Length', async () => {
-    connection.write(head([`Content-Length: ${entryText.length + 1}`]) + entryText)
-    connection.end()
-    await expectProblem(400, 'bad_request')
-  })
+it.each<[what: string, text: () => string]>([
+  ['garbage', () => 'garbage\r\n\r\n'],
+  ['an unknown method', () => 'BREW /v1/logs HTTP/1.1\r\nHost: x\r\n\r\n'],
+  // Requests that a proxy may read differently.
+  ['a length and chunks', withLines('Content-Length: 30', 'Transfer-Encoding: chunked')],
+  ['two lengths', withLines('Content-Length: 30', 'Content-Length: 31')],
+  ['a space before a colon', withLines('Content-Length : 30')],
+  ['chunked, but not last', withLines('Transfer-Encoding: chunked, identity')],
+  ['a folded length', withLines('Content-Length:', ' 30')],
+  ['a bare line feed in a header', withLines('X-Note: a\nContent-Length: 30')],
+  ['a chunk size that overflows', () => chunked(`fffffffffffffffff\r\n${entryText}\r\n0\r\n\r\n`)],
+  ['a bare line feed after a chunk size', () => chunked(`1e\n${entryText}\n0\n\n`)],
+  ['a long chunk extension', () => chunked(`1e;${'a'.repeat(20_000)}\r\n${entryText}\r\n0\r\n\r\n`)],
+])('an invalid HTTP request gets a problem document: %s', async (_what, text) => {
+  connection.write(Buffer.from(text(), 'latin1'))
+  await expectProblem(400, 'bad_request')
 })
 
 describe('a transfer encoding other than chunked', () => {
-  it.each([
-    'xchunked',
-    'gzip',
-    'identity',
-    'gzip, chunked',
-    'identity, chunked',
-    'GZIP,chunked',
-    'deflate\r\nTransfer-Encoding: chunked',
-  ])('is rejected, and the connection is closed: %j', async (encoding) => {
-    connection.write(head([`Transfer-Encoding: ${encoding}`]) + chunkText(entryText))
-    const headers = await expectProblem(501, 'unsupported_transfer_encoding')
-    expect(headers['connection']).toBe('close')
-    await expect.poll(() => connection.isEnded).toBe(true)
-  })
+  it.each(['xchunked', 'identity', 'gzip, chunked', 'GZIP,chunked', 'deflate\r\nTransfer-Encoding: chunked'])(
+    'is rejected, and the connection is closed: %j',
+    async (encoding) => {
+      connection.write(head([`Transfer-Encoding: ${encoding}`]) + chunkText(entryText))
+      const headers = await expectProblem(501, 'unsupported_transfer_encoding')
+      expect(headers['connection']).toBe('close')
+      await expect.poll(() => connection.isEnded).toBe(true)
+    },
+  )
 
   it('is rejected for other methods and without a key', async () => {
     connection.write('GET /livez HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n')
     await expectProblem(501, 'unsupported_transfer_encoding')
   })
-
-  it('is not chunked in another case', async () => {
-    connection.write(`${head(['Transfer-Encoding: CHUNKED']) + chunkText(entryText)}0\r\n\r\n`)
-    await expectStatuses(202)
-  })
 })
 
-describe('every spelling of the path is the same resource', () => {
-  it.each([
-    'http://localhost/v1/logs',
-    'https://x:1/v1/logs?a=b',
-    '/v1/%6Cogs',
-    '/api/v1/%6c%6f%67%73',
-    '/v1/logs?x',
-  ])('%s', async (target) => {
+it.each(['http://localhost/v1/logs', 'https://x:1/v1/logs?a=b', '/v1/%6Cogs', '/api/v1/%6c%6f%67%73'])(
+  'every spelling of the path is the same resource: %s',
+  async (target) => {
     connection.write(`GET ${target} HTTP/1.1\r\n\r\n`)
     const headers = await expectProblem(405, 'method_not_allowed')
     expect(headers['allow']).toBe('POST')
     connection.write(post(entryText).replace('/v1/logs', target))
     await expectStatuses(405, 202)
-  })
+  },
+)
 
-  it.each(['http://localhost/v1/log', 'http://localhost', '/v1%2Flogs', '/v1/logs%3F'])(
-    'and others are not: %s',
-    async (target) => {
-      connection.write(`GET ${target} HTTP/1.1\r\n\r\n`)
-      await expectProblem(404, 'not_found')
-    },
-  )
-})
+it.each(['http://localhost/v1/log', 'http://localhost', '/v1%2Flogs', '/v1/logs%3F'])(
+  'another path is another resource: %s',
+  async (target) => {
+    connection.write(`GET ${target} HTTP/1.1\r\n\r\n`)
+    await expectProblem(404, 'not_found')
+  },
+)
 
-const lines = (count: number): string => 'a: b\r\n'.repeat(count)
 /** The target, the name and the value have this many bytes together. */
 const ofBytes = (bytes: number): string =>
   `GET /livez HTTP/1.1\r\nX: ${'a'.repeat(bytes - '/livezX'.length)}\r\n\r\n`
 
 it.each([
-  ['1,000 lines', `GET /livez HTTP/1.1\r\n${lines(1_000)}\r\n`, 200],
-  ['1,001 lines', `GET /livez HTTP/1.1\r\n${lines(1_001)}\r\n`, 431],
+  ['1,000 lines', `GET /livez HTTP/1.1\r\n${'a: b\r\n'.repeat(1_000)}\r\n`, 200],
+  ['1,001 lines', `GET /livez HTTP/1.1\r\n${'a: b\r\n'.repeat(1_001)}\r\n`, 431],
   ['one byte less than 16 KiB', ofBytes(connectionLimits.headersBytesMax - 1), 200],
   ['16 KiB', ofBytes(connectionLimits.headersBytesMax), 431],
 ])('the documented limits of headers are exact: %s', async (_what, text, status) => {
   connection.write(text)
-  await expectStatuses(status)
+  if (status === 431) await expectProblem(status, 'headers_too_large')
+  else await expectStatuses(status)
 })
 
 it('a shutdown waits for the responses to requests in flight, and not for idle connections', async () => {

@@ -11,11 +11,7 @@ import { redactUrl } from './terminal.ts'
 /** A search through all rows of a big project takes seconds. */
 const REQUEST_TIMEOUT_MS = 60_000
 
-/**
- * Opens a connection to ClickHouse for one task, and closes it in any case. ClickHouse may send nothing for `requestTimeoutMs`.
- *
- * @throws CliError when ClickHouse is unavailable or returns an error
- */
+/** Opens a connection to ClickHouse for one task, and closes it in any case. @throws CliError when ClickHouse is unavailable */
 export async function withClickHouse<Result>(
   access: ClickHouseAccess,
   task: (client: ClickHouseClient) => Promise<Result>,
@@ -43,7 +39,6 @@ export function toCliError(error: unknown, access: ClickHouseAccess): unknown {
 /** Node's codes for certificates that are not trusted: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
 const CERTIFICATE_CODES = /^(CERT_|DEPTH_ZERO_|ERR_TLS_CERT_|SELF_SIGNED_|UNABLE_TO_)/
 
-/** Describes a failure of ClickHouse in one sentence; undefined for errors of another kind. */
 export function describeClickHouseError(error: unknown, access: ClickHouseAccess): string | undefined {
   const clickhouse = `ClickHouse at ${redactUrl(access.url)}`
   const code = codeOf(error)

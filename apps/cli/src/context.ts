@@ -1,16 +1,12 @@
 import type { Readable } from 'node:stream'
 
-/** A stream that commands write to. */
 export interface Output {
-  /** Whether the stream is a terminal. Progress is drawn on terminals only, and cleared at the end. */
   readonly isTerminal: boolean
-  /** Whether to print colours: on terminals, unless NO_COLOR is set. */
   readonly colours: boolean
   /** Resolves when the stream has room for more. */
   write(text: string): Promise<void>
 }
 
-/** Everything that commands need from the process. `main.ts` builds the real one. */
 export interface Context {
   readonly environment: Readonly<Record<string, string | undefined>>
   /** Where `npm start` keeps its data, and `local.json` with the addresses of the services it runs. */
@@ -19,7 +15,6 @@ export interface Context {
   readonly stdout: Output
   readonly stderr: Output
   readonly nowMs: () => number
-  /** 0 ≤ random < 1 */
   readonly random: () => number
   /**
    * For commands that stop gracefully when they are interrupted. After this call the first Ctrl-C aborts the returned

@@ -1,13 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { UsageError } from './errors.ts'
 
 /** How users call the command line. Every help page, advice and error that names a command starts with it. */
 export const SLUICE = 'sluice'
 
-type Example = readonly [args: string, meaning: string]
-
-/** Adds examples to the end of the help page of a command, and of its subcommands. */
-export function withExamples(command: Command, ...examples: readonly Example[]): Command {
+export function withExamples(
+  command: Command,
+  ...examples: (readonly [args: string, meaning: string])[]
+): Command {
   const width = Math.max(...examples.map(([args]) => args.length))
   const lines = examples.map(([args, meaning]) => `  ${SLUICE} ${args.padEnd(width)}  # ${meaning}`)
   const position = command.parent === null ? 'after' : 'afterAll'
@@ -41,7 +40,6 @@ export function withConnections(command: Command, ...services: (keyof typeof con
 
 export const JSON_OPTION = ['--json', 'print one JSON object per line'] as const
 
-/** A parser for options that are whole numbers. */
 export function integer(min: number, max: number): (value: string) => number {
   return (value) => {
     const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
@@ -50,7 +48,6 @@ export function integer(min: number, max: number): (value: string) => number {
   }
 }
 
-/** For commands that list items. */
 export const LIMIT_OPTION = ['--limit <count>', 'maximum number of items', integer(1, 10_000), 100] as const
 
 /** A parser for options that have some of a few values, comma-separated or repeated, in upper or lower case. */
@@ -67,18 +64,18 @@ export function someOf<Allowed extends string>(
   }
 }
 
-/** For commands that retry or remove items: by their ids, or all of them. */
-export function withChoice(command: Command, names: string): Command {
-  const ids = `ids, as listed by \`${SLUICE} ${command.parent?.name()} list\``
-  return command.argument('[ids...]', ids).option('--all', `all ${names}`)
-}
-
-/** Retrying or removing everything must be requested explicitly. @throws UsageError */
-export function requireChoice(
+/** Makes a command act on the items of its group that are named by their ids, or on all of them, which must be requested explicitly. */
+export function withChoice(
+  command: Command,
   names: string,
-  ids: readonly string[],
-  all: true | undefined,
-): readonly string[] | 'all' {
-  if (ids.length > 0 === (all === true)) throw new UsageError(`name the ${names} by their ids, or pass --all`)
-  return all ? 'all' : ids
+  act: (choice: readonly string[] | 'all') => Promise<void>,
+): void {
+  const ids = `ids, as listed by \`${SLUICE} ${command.parent?.name()} list\``
+  command
+    .argument('[ids...]', ids)
+    .option('--all', `all ${names}`)
+    .action(async (given: string[], { all }: { all?: true }) => {
+      if (given.length > 0 === (all === true)) command.error(`name the ${names} by their ids, or pass --all`)
+      await act(all ? 'all' : given)
+    })
 }

@@ -17,16 +17,13 @@ import { CliError, describeNetworkError, SILENT } from './errors.ts'
 import { convertSettingsErrors, type RedisAccess, redisAccess, type RedisFlags } from './service-access.ts'
 import { redactUrl } from './terminal.ts'
 
-/** Redis normally responds within milliseconds. */
+/** Redis and its replicas normally respond within milliseconds. */
 const DEADLINE_MS = 5_000
-/** Replicas normally confirm within milliseconds. */
 const REPLICATION_WAIT_MS = 4_000
 
 /**
- * Opens a connection to Redis for one task, and closes it in any case.
- *
- * @param task durable: what changes run on. They are rejected while a replica that need not confirm may be promoted
- * @throws CliError when Redis is unavailable or returns an error
+ * Opens a connection to Redis for one task, and closes it in any case. Changes run on `durable`, which rejects them while a replica that
+ * need not confirm may be promoted.
  */
 export async function withRedis<Result>(
   access: RedisAccess,
@@ -37,13 +34,8 @@ export async function withRedis<Result>(
     connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: DEADLINE_MS }),
   )
   redis.on('error', ignore)
-  const durable = durableRedis(redis, {
-    ...tuning,
-    url,
-    replicas,
-    waitMs: REPLICATION_WAIT_MS,
-    onError: ignore,
-  })
+  const waitMs = REPLICATION_WAIT_MS
+  const durable = durableRedis(redis, { ...tuning, url, replicas, waitMs, onError: ignore })
   let danger: string | undefined
   try {
     await once(redis, 'ready', { signal: AbortSignal.timeout(DEADLINE_MS) })
@@ -53,7 +45,6 @@ export async function withRedis<Result>(
     await Promise.allSettled(nodes.map((node) => node.connect()))
     await durable.ready(AbortSignal.timeout(DEADLINE_MS))
     if (durable.replicas > 0) {
-      // The check that API processes and workers repeat.
       const servers = redisServers(redis).filter(({ status }) => status === 'ready')
       const findings = await Promise.all(servers.map((server) => checkReplication(server, replicas))).catch(
         (error: unknown) => {
@@ -96,11 +87,7 @@ function describeRedisError(error: unknown): string | undefined {
   return describeNetworkError(error)
 }
 
-/**
- * Opens the registry of projects and keys for one task, and closes it in any case.
- *
- * @throws CliError when Redis is unavailable, or the registry rejects the operation
- */
+/** Opens the registry of projects and keys for one task. @throws CliError when Redis is unavailable, or the registry rejects it */
 export async function withRegistry<Result>(
   flags: RedisFlags,
   context: Context,
@@ -117,7 +104,6 @@ export async function withRegistry<Result>(
   })
 }
 
-/** The keys of a project, including revoked ones. @throws CliError when there is no such project */
 export async function keysOf({ projects, keys }: Registry, projectId: string): Promise<ApiKeyRecord[]> {
   if ((await projects.find(projectId)) === undefined) throw new CliError(`there is no project ${projectId}`)
   return keys.list(projectId)

@@ -1,11 +1,10 @@
 import { Command, CommanderError } from 'commander'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Context } from './context.ts'
-import { CliError, stackTrace, UsageError } from './errors.ts'
+import { CliError, stackTrace } from './errors.ts'
 import { SLUICE, withExamples } from './options.ts'
 import { escapeControls, painter } from './terminal.ts'
 
-/** Adds the options, the subcommands and the action of a command. */
 type Define = (command: Command, context: Context) => void
 
 /** The file of a command is loaded only if the arguments name it: its packages take far longer to load than the help. */
@@ -20,43 +19,25 @@ const commands: readonly [name: string, description: string, load: () => Promise
   ['failed-chunks', 'list, retry and remove failed chunks', () => import('./commands/failed-chunks.ts')],
 ]
 
-const EXIT_CODE_USAGE = 2
-
 /** Runs one command, and returns its exit code. Reports operating errors on stderr; throws programming errors. */
 export async function run(args: readonly string[], context: Context): Promise<number> {
   const program = await createProgram(context, args)
-  let running = program
-  program.hook('preAction', (_program, command) => {
-    running = command
-  })
   try {
     await program.parseAsync(args, { from: 'user' })
     return context.exitCode
   } catch (error) {
     // Commander has already printed the error, or the requested help.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_CODE_USAGE
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     if (!(error instanceof CliError)) throw error
     const { stderr } = context
     await stderr.write(`${errorPrefix(stderr)} ${escapeControls(error.message)}\n`)
-    if (error instanceof UsageError) await stderr.write(`${usageHint(running)}\n`)
     if (program.opts<{ debug?: true }>().debug)
       for (const line of stackTrace(error).split('\n')) await stderr.write(`${escapeControls(line)}\n`)
-    return error.exitCode
+    return 1
   }
 }
 
-function errorPrefix({ colours }: Context['stderr']): string {
-  return painter(colours)('red', 'sluice:')
-}
-
-/** Names the help of the command itself. */
-function usageHint(command: Command): string {
-  return `Run \`${commandPath(command)} --help\` for usage.`
-}
-
-function commandPath(command: Command): string {
-  return command.parent === null ? SLUICE : `${commandPath(command.parent)} ${command.name()}`
-}
+const errorPrefix = ({ colours }: Context['stderr']): string => painter(colours)('red', 'sluice:')
 
 /** @param args the commands that they name are complete. Of the others, only name and description are known */
 export async function createProgram(context: Context, args: readonly string[]): Promise<Command> {
@@ -90,13 +71,13 @@ export async function createProgram(context: Context, args: readonly string[]): 
     const command = program.command(name).description(description)
     if (args.includes(name)) (await load()).define(command, context)
   }
-  setUsageHints(program)
+  setUsageHints(program, SLUICE)
   return program
 }
 
-function setUsageHints(command: Command): void {
-  command.showHelpAfterError(usageHint(command))
-  for (const child of command.commands) setUsageHints(child)
+function setUsageHints(command: Command, path: string): void {
+  command.showHelpAfterError(`Run \`${path} --help\` for usage.`)
+  for (const child of command.commands) setUsageHints(child, `${path} ${child.name()}`)
 }
 
 const SETTINGS_HELP = `

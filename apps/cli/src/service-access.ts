@@ -6,40 +6,27 @@ import type { Context } from './context.ts'
 import { CliError, codeOf, throwReadError } from './errors.ts'
 import { SLUICE } from './options.ts'
 
-export interface RedisFlags {
-  redisUrl?: string
-  prefix?: string
-}
+export type RedisFlags = Partial<Record<'redisUrl' | 'prefix', string>>
+export type ClickHouseFlags = Partial<
+  Record<'clickhouseUrl' | 'clickhouseUsername' | 'clickhouseDatabase', string>
+>
+export type ApiFlags = Partial<Record<'apiUrl' | 'apiKey', string>>
 
 export type RedisAccess = Readonly<Awaited<ReturnType<typeof redisAccess>>>
-
-export interface ClickHouseFlags {
-  clickhouseUrl?: string
-  clickhouseUsername?: string
-  clickhouseDatabase?: string
-}
-
-export interface ApiFlags {
-  apiUrl?: string
-  apiKey?: string
-}
-
 export type ApiAccess = Readonly<Awaited<ReturnType<typeof apiAccess>>>
 
 type SettingSources = Pick<Context, 'environment' | 'dataDirectory'>
 
-/*
- * Each setting comes from a flag, else from the environment, else from local.json. The credentials in local.json are
- * used only with the address next to them: a password or key of the local services is never sent to another server.
- */
+// Each setting comes from a flag, else from the environment, else from local.json. The credentials in local.json are used only with the
+// address next to them: a password or key of the local services is never sent to another server.
 
 export async function redisAccess(flags: RedisFlags, sources: SettingSources) {
   const { environment } = sources
   const url = flags.redisUrl || environment['REDIS_URL'] || (await readLocalServices(sources)).redisUrl
   if (url === undefined) throw noAddress('Redis', 'REDIS_URL', '--redis-url')
+  const prefix = flags.prefix ?? environment['SLUICE_PREFIX']
   const settings = convertSettingsErrors(() => {
     parseRedisUrl(url)
-    const prefix = flags.prefix ?? environment['SLUICE_PREFIX']
     return readSettings(redisSettings, { ...environment, REDIS_URL: url, SLUICE_PREFIX: prefix })
   })
   return {
@@ -47,17 +34,12 @@ export async function redisAccess(flags: RedisFlags, sources: SettingSources) {
     prefix: settings.SLUICE_PREFIX,
     tlsCaFile: settings.REDIS_TLS_CA_FILE,
     sentinelPassword: settings.REDIS_SENTINEL_PASSWORD,
-    /** How many replicas must have a change on disk. */
     replicas: settings.REDIS_REPLICAS_ACK,
-    /** The memory budget of a server without `maxmemory`. */
     memoryBytes: settings.REDIS_MEMORY_BYTES,
   }
 }
 
-/**
- * @param redis the Redis of the same installation, if the caller uses one. The address in local.json counts only with the Redis next to
- *   it: the tables of another installation are elsewhere
- */
+/** @param redis of the same installation. The address in local.json counts only with the Redis next to it: others have other tables */
 export async function clickhouseAccess(
   flags: ClickHouseFlags,
   sources: SettingSources,
@@ -69,19 +51,14 @@ export async function clickhouseAccess(
   const url = flags.clickhouseUrl || environment['CLICKHOUSE_URL'] || localUrl
   if (url === undefined) throw noAddress('ClickHouse', 'CLICKHOUSE_URL', '--clickhouse-url')
   const local = url === known?.url ? known : undefined
-  return convertSettingsErrors(() =>
-    clickhouseAccessFrom(
-      readSettings(clickhouseSettings, {
-        ...environment,
-        CLICKHOUSE_URL: url,
-        CLICKHOUSE_USERNAME:
-          flags.clickhouseUsername ?? (environment['CLICKHOUSE_USERNAME'] || local?.username),
-        CLICKHOUSE_PASSWORD: environment['CLICKHOUSE_PASSWORD'] || local?.password,
-        CLICKHOUSE_DATABASE:
-          flags.clickhouseDatabase ?? (environment['CLICKHOUSE_DATABASE'] || local?.database),
-      }),
-    ),
-  )
+  const settings = {
+    ...environment,
+    CLICKHOUSE_URL: url,
+    CLICKHOUSE_USERNAME: flags.clickhouseUsername ?? (environment['CLICKHOUSE_USERNAME'] || local?.username),
+    CLICKHOUSE_PASSWORD: environment['CLICKHOUSE_PASSWORD'] || local?.password,
+    CLICKHOUSE_DATABASE: flags.clickhouseDatabase ?? (environment['CLICKHOUSE_DATABASE'] || local?.database),
+  }
+  return convertSettingsErrors(() => clickhouseAccessFrom(readSettings(clickhouseSettings, settings)))
 }
 
 export async function apiAccess(flags: ApiFlags, sources: SettingSources) {
@@ -120,16 +97,10 @@ function noAddress(service: string, variable: string, flag: string): CliError {
   )
 }
 
-/** The content of `local.json`: how to reach the services that `npm start` runs. */
-export interface LocalServices {
-  readonly apiUrl?: string
-  readonly apiKey?: string
-  readonly projectId?: string
-  readonly redisUrl?: string
+interface LocalServices extends Partial<Record<'apiUrl' | 'apiKey' | 'projectId' | 'redisUrl', string>> {
   readonly clickhouse?: Partial<ClickHouseAccess>
 }
 
-/** @returns an empty object where `npm start` never ran */
 export async function readLocalServices({
   dataDirectory,
 }: Pick<Context, 'dataDirectory'>): Promise<LocalServices> {
@@ -141,7 +112,7 @@ export async function readLocalServices({
     const services: unknown = JSON.parse(json)
     if (typeof services === 'object' && services !== null) return services
   } catch {
-    // It is reported below.
+    // Reported below.
   }
   throw new CliError(`${path} is not a valid JSON object; \`npm start\` writes a new one`)
 }

@@ -1,9 +1,8 @@
 import { styleText } from 'node:util'
-import type { Context, Output } from './context.ts'
+import type { Context } from './context.ts'
 
 export type Style = Parameters<typeof styleText>[0]
 
-/** Applies a style to a string, or returns it unchanged where colours are off. */
 export type Paint = (style: Style, text: string) => string
 
 export function painter(colours: boolean): Paint {
@@ -17,16 +16,14 @@ export function painter(colours: boolean): Paint {
 // oxlint-disable-next-line no-control-regex -- it must match control characters, to escape them
 const CONTROLS = /[\u0000-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu
 
-const shortEscapes: Readonly<Record<string, string>> = {
-  '\n': String.raw`\n`,
-  '\r': String.raw`\r`,
-  '\t': String.raw`\t`,
-  '\u001B': String.raw`\e`,
-}
+const shortEscapes: Readonly<Record<string, string>> = { '\n': 'n', '\r': 'r', '\t': 't', '\u001B': 'e' }
 
 /** Makes an untrusted string safe to print: one line, without control characters. */
 export function escapeControls(text: string): string {
-  return text.replace(CONTROLS, (character) => shortEscapes[character] ?? unicodeEscape(character))
+  return text.replace(CONTROLS, (character) => {
+    const letter = shortEscapes[character]
+    return letter === undefined ? unicodeEscape(character) : `\\${letter}`
+  })
 }
 
 /** Makes untrusted JSON safe to print: the same value, without control characters. */
@@ -38,14 +35,7 @@ function unicodeEscape(character: string): string {
   return String.raw`\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
-export function formatCount(count: number): string {
-  return count.toLocaleString('en-US')
-}
-
-/** Prints a notice, which is not part of the output for programs. It may be untrusted. */
-export async function printNotice(stderr: Output, text: string): Promise<void> {
-  await stderr.write(`sluice: ${escapeControls(text)}\n`)
-}
+export const formatCount = (count: number): string => count.toLocaleString('en-US')
 
 /** Makes an address safe to print: without user, password and query. */
 export function redactUrl(url: string): string {
@@ -54,17 +44,14 @@ export function redactUrl(url: string): string {
   return `${scheme}${hosts}${path === '/' ? '' : path}`
 }
 
-/** How a command lists records of one kind. */
 export interface Listing<Item> {
   readonly headings: readonly string[]
   readonly cells: (item: Item) => readonly string[]
   /** What --json prints of an item. Default: the item. */
   readonly object?: (item: Item) => object
-  /** The sentence for an empty list. */
   readonly empty: string
 }
 
-/** Prints items as a table or, with `json`, as one object per line. */
 export async function printList<Item extends object>(
   items: readonly Item[],
   { headings, cells, object = (item) => item, empty }: Listing<Item>,
@@ -76,7 +63,6 @@ export async function printList<Item extends object>(
   else await stdout.write(table([headings, ...items.map(cells)], painter(stdout.colours)))
 }
 
-/** Formats rows of cells, the first of them the headings, as aligned lines. */
 export function table(rows: readonly (readonly string[])[], paint: Paint): string {
   const safe = rows.map((row) => row.map(escapeControls))
   const widths = (safe[0] ?? []).map((_, column) => Math.max(...safe.map((row) => row[column]?.length ?? 0)))

@@ -5,14 +5,12 @@ const unitsMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_0
 /** A hundred years. Longer durations are typing errors, and dates that far away exceed the range of `Date`. */
 const DURATION_MAX_MS = 36_500 * unitsMs.d
 
-/** The milliseconds of `90s`, `15m`, `2h`, `3d` or `1w`; undefined for anything else. */
 function durationMsOf(value: string): number | undefined {
   const [, digits, unit] = /^(\d{1,9})([smhdw])$/.exec(value) ?? []
   const durationMs = Number(digits) * unitsMs[unit as keyof typeof unitsMs]
   return durationMs <= DURATION_MAX_MS ? durationMs : undefined
 }
 
-/** Parses an option that is a duration. @returns milliseconds @throws InvalidArgumentError */
 export function parseDuration(value: string): number {
   const durationMs = durationMsOf(value)
   if (durationMs !== undefined) return durationMs
@@ -32,12 +30,7 @@ export function toPreciseTime(epochMs: number): string {
   return `${toClickHouseTime(epochMs)}000`
 }
 
-/**
- * Parses one end of a time range: a duration back from now, a duration ahead of now with a plus sign, or an ISO 8601 time.
- *
- * @returns UTC in the form of `toPreciseTime`
- * @throws InvalidArgumentError
- */
+/** Parses a duration back from now or, with a plus sign, ahead of now, or an ISO 8601 time. @returns UTC in the form of `toPreciseTime` */
 export function parseTime(value: string, nowMs: number): string {
   const isAhead = value.startsWith('+')
   const durationMs = durationMsOf(isAhead ? value.slice(1) : value)
@@ -51,7 +44,6 @@ export function parseTime(value: string, nowMs: number): string {
   )
 }
 
-/** Parses the expiry of a key: a duration from now, or an ISO 8601 time. @throws InvalidArgumentError */
 export function parseExpiry(value: string, nowMs: number): Date {
   const durationMs = durationMsOf(value)
   const expiry = new Date(durationMs === undefined ? `${instantOf(value)}Z` : nowMs + durationMs)

@@ -1,11 +1,14 @@
 import { type ClickHouseClient, connectClickHouse } from '@sluice/clickhouse'
 import { connectRedis } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
-import { inject } from 'vitest'
+import { afterAll, expect, inject } from 'vitest'
 import { run } from '../src/run.ts'
 import { type FakeContext, fakeContext } from './fake-context.ts'
 
-/** A separate installation for one test file: a prefix in the shared Redis, and a database in the shared ClickHouse. */
+/**
+ * A separate installation for one test file: a prefix in the shared Redis, and a database in the shared ClickHouse. What they contain is
+ * deleted after the tests.
+ */
 export function testInstallation() {
   const { redisUrl, clickhouse } = inject('services')
   const prefix = `test-${randomUUID()}`
@@ -16,18 +19,9 @@ export function testInstallation() {
     environment: Record<string, string> = {},
     given: Parameters<typeof fakeContext>[0] = {},
   ): FakeContext {
-    return fakeContext({
-      ...given,
-      environment: {
-        REDIS_URL: redisUrl,
-        SLUICE_PREFIX: prefix,
-        CLICKHOUSE_URL: url,
-        CLICKHOUSE_USERNAME: username,
-        CLICKHOUSE_PASSWORD: password,
-        CLICKHOUSE_DATABASE: database,
-        ...environment,
-      },
-    })
+    const access = { CLICKHOUSE_URL: url, CLICKHOUSE_USERNAME: username, CLICKHOUSE_PASSWORD: password }
+    const names = { REDIS_URL: redisUrl, SLUICE_PREFIX: prefix, CLICKHOUSE_DATABASE: database }
+    return fakeContext({ ...given, environment: { ...access, ...names, ...environment } })
   }
 
   /** Runs a command that must succeed, and returns its stdout. */
@@ -37,28 +31,29 @@ export function testInstallation() {
     return used.written.stdout
   }
 
-  /** A client for ClickHouse. `access` names the database to use. */
-  function connect(access: { database: string }): ClickHouseClient {
-    return connectClickHouse(
-      { url, username, password, ...access },
-      { requestTimeoutMs: 10_000, connectionsMax: 2 },
-    )
+  /** Runs a command with `--json` that must succeed, and returns its objects. */
+  const objects = async (...args: string[]) => jsonLines(await sluice(...args, '--json'))
+
+  /** Runs a command that must fail with exit code 1, and returns its stderr. */
+  async function failing(args: readonly string[], environment: Record<string, string> = {}): Promise<string> {
+    const used = context(environment)
+    expect(await run(args, used)).toBe(1)
+    return used.written.stderr
   }
 
-  async function dropDatabase(name = database): Promise<void> {
+  const connect = (access: { database: string }): ClickHouseClient =>
+    connectClickHouse({ url, username, password, ...access }, { requestTimeoutMs: 10_000, connectionsMax: 2 })
+
+  afterAll(async () => {
     const client = connect({ database: 'default' })
-    await client.command({ query: `DROP DATABASE IF EXISTS ${name} SYNC` })
+    await client.command({ query: `DROP DATABASE IF EXISTS ${database} SYNC` })
     await client.close()
-  }
-
-  async function deleteRedisKeys(): Promise<void> {
     const redis = connectRedis(redisUrl, { failFast: false })
     const keys = await redis.keys(`*${prefix}*`)
     if (keys.length > 0) await redis.del(keys)
     redis.disconnect()
-  }
-
-  return { redisUrl, prefix, database, context, sluice, connect, deleteRedisKeys, dropDatabase }
+  })
+  return { redisUrl, prefix, database, context, sluice, objects, failing, connect }
 }
 
 export const jsonLines = (text: string): Record<string, unknown>[] =>

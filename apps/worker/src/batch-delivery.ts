@@ -79,7 +79,7 @@ export class BatchDelivery {
       claimed = await withTimeout(claiming, workerLimits.claimMaxMs, this.#deps.clock)
     } catch {
       // It never rejects, so it is late.
-      return this.#inBackground(claiming.then((batch) => this.#deliverLate(batch)))
+      return this.#inBackground(this.#deliverLate(claiming))
     }
     if (claimed !== undefined) await this.#deliverNew(claimed)
   }
@@ -134,7 +134,8 @@ export class BatchDelivery {
     await inserting.catch(() => undefined)
   }
 
-  #deliverLate(claim: Claim | undefined): void {
+  async #deliverLate(claiming: Promise<Claim | undefined>): Promise<void> {
+    const claim = await claiming
     if (claim !== undefined) this.#recover(claim.batch.id, idsOf(claim.batch))
   }
 
@@ -178,15 +179,16 @@ export class BatchDelivery {
   }
 
   async #repairUntilDone(from: RepairStage): Promise<void> {
-    const { health, clock } = this.#deps
+    const { health, clock, shardRepairs, repairPermits } = this.#deps
     // A worker that has given up may make one attempt, as a probe.
     const giveUp = health.giveUpSignal.aborted ? undefined : health.giveUpSignal
     for (let open: RepairStage | undefined = from; open !== undefined;) {
       const stage: RepairStage = open
-      const ended = await this.#inRepairSlot(() => {
+      const repair = (): Promise<Stage> => {
         if (giveUp?.aborted === true) throw new RequeueError('this worker cannot insert')
         return this.#repair(stage)
-      })
+      }
+      const ended = await shardRepairs.run(() => repairPermits.run(repair))
       open = await this.#finish(ended)
       if (open !== ended) continue
       const startedMs = clock.nowMs()
@@ -196,11 +198,6 @@ export class BatchDelivery {
         throw new RequeueError('ClickHouse accepts no rows', 'back')
       if (health.giveUpSignal.aborted) throw new RequeueError('this worker cannot insert', 'back')
     }
-  }
-
-  #inRepairSlot(repair: () => Promise<Stage>): Promise<Stage> {
-    const { shardRepairs, repairPermits } = this.#deps
-    return shardRepairs.run(() => repairPermits.run(repair))
   }
 
   /** Makes steps until the batch is stored or must wait. A failed step leaves the slot to others, and the batch is recovered again. */

@@ -59,6 +59,10 @@ await runProcess({
   start: async () => {
     /** What is made first is closed last. */
     const stack = new AsyncDisposableStack()
+    const stopAtEnd = <T extends { stop(): unknown }>(its: T): T =>
+      stack.adopt(its, async () => void (await its.stop()))
+    const closeAtEnd = <T extends { close(): unknown }>(its: T): T =>
+      stack.adopt(its, async () => void (await its.close()))
     let stoppingMs = 0
     const workerId = randomUUID()
     const events = new WorkerEvents()
@@ -76,10 +80,8 @@ await runProcess({
       stack.defer(() => traces.close(stoppingMs + config.SHUTDOWN_DEADLINE_MS / 2))
     }
 
-    const redisAccess = {
-      tlsCaFile: config.REDIS_TLS_CA_FILE,
-      sentinelPassword: config.REDIS_SENTINEL_PASSWORD,
-    }
+    const { REDIS_TLS_CA_FILE: tlsCaFile, REDIS_SENTINEL_PASSWORD: sentinelPassword } = config
+    const redisAccess = { tlsCaFile, sentinelPassword }
     const onError = (error: Error): void => logger.warn({ err: error }, 'redis connection failed')
     const connect = (options: Parameters<typeof connectRedis>[1]): RedisConnection => {
       const connection = connectRedis(config.REDIS_URL, { ...redisAccess, ...options })
@@ -89,7 +91,7 @@ await runProcess({
     const redis = connect({ failFast: false })
     // A shard that does not respond must not delay the report of the others.
     const reportingRedis = connect({ failFast: true, commandTimeoutMs: workerLimits.reportTimeoutMs })
-    const durable = stack.adopt(
+    const durable = closeAtEnd(
       durableRedis(redis, {
         ...redisAccess,
         url: config.REDIS_URL,
@@ -97,9 +99,8 @@ await runProcess({
         waitMs: workerLimits.replicationWaitMs,
         onError,
       }),
-      (its) => its.close(),
     )
-    const redisClock = stack.adopt(
+    const redisClock = stopAtEnd(
       new RedisClock({
         redis,
         key: installationNames(config.SLUICE_PREFIX).registryPrefix,
@@ -107,33 +108,28 @@ await runProcess({
         wallMs: Date.now,
         monotonicMs,
       }),
-      (its) => its.stop(),
     )
-    const durability = stack.adopt(
+    const durability = stopAtEnd(
       new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, durable, logger }),
-      (its) => its.stop(),
     )
     const fetchMonitor = new FetchMonitor(monotonicMs)
 
     const access = clickhouseAccessFrom(config)
     const connectionsMax = 2 * (workerLimits.insertsInFlightMax + workerLimits.repairsInFlightMax)
-    const clickhouse = stack.adopt(
+    const clickhouse = closeAtEnd(
       connectClickHouse(access, { requestTimeoutMs: workerLimits.insertTimeoutMs, connectionsMax }),
-      (client) => client.close(),
     )
-    const questions = stack.adopt(
+    const questions = closeAtEnd(
       connectClickHouse(access, {
         requestTimeoutMs: watchLimits.questionTimeoutMs,
         // Each query in flight has one question at a time.
         connectionsMax,
         reusesConnections: false,
       }),
-      (client) => client.close(),
     )
     const watch = new QueryWatch({ client: questions, isCluster: access.cluster !== undefined, monotonicMs })
-    const clickhouseClock = stack.adopt(
+    const clickhouseClock = stopAtEnd(
       new ClickHouseClock({ client: clickhouse, wallMs: redisClock.nowMs, monotonicMs, logger, watch }),
-      (its) => its.stop(),
     )
 
     const installations = new Installations(clickhouse, watch)
@@ -240,14 +236,11 @@ await runProcess({
       return { ready: reasons.length === 0, reasons }
     }
     const redisCheck = redisDependency(redis)
-    const dependencyStates = stack.adopt(
+    const dependencyStates = stopAtEnd(
       new Dependencies({
         checks: () => [
           redisCheck,
-          {
-            name: 'clickhouse',
-            failure: () => health.lastError ?? watch.readiness.reasons[0],
-          },
+          { name: 'clickhouse', failure: () => health.lastError ?? watch.readiness.reasons[0] },
           ...shards.watched.map(({ names }) => ({
             name: `shard ${names.shard}`,
             failure: () => fetchMonitor.failureOf(names.queuePrefix),
@@ -255,7 +248,6 @@ await runProcess({
         ],
         monotonicMs,
       }),
-      (its) => its.stop(),
     )
     const metrics = new Metrics({ app: 'worker', version: packageJson.version })
     exportProcess(metrics, { readiness, dependencies: dependencyStates, registry: registryCheck, logger })
@@ -265,7 +257,7 @@ await runProcess({
       wallMs: redisClock.nowMs,
       monotonicMs,
     })
-    const reporting = stack.adopt(
+    const reporting = stopAtEnd(
       new Reporting({
         redis: reportingRedis,
         prefix: config.SLUICE_PREFIX,
@@ -283,9 +275,8 @@ await runProcess({
         monotonicMs,
         logger,
       }),
-      (its) => its.stop(),
     )
-    const ops = stack.adopt(
+    const ops = closeAtEnd(
       await startOpsServer({
         host: config.OPS_HOST,
         port: config.OPS_PORT,
@@ -294,7 +285,6 @@ await runProcess({
         dependencies: () => dependencyStates.status,
         isAlive: () => fetchMonitor.isAlive && watch.isAlive && progress.isAlive,
       }),
-      (its) => its.close(),
     )
 
     durability.start()

@@ -1,4 +1,3 @@
-import { AssertionError } from 'node:assert'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { RequeueError, UndeliverableError } from '../src/retrier.ts'
 import { workerLimits } from '../src/limits.ts'
@@ -8,8 +7,8 @@ import { DeliveryFixture, type Outcome, outcomes } from './support/delivery-fixt
 
 const { repairRetryMs, suspendedRetryMs, claimMaxMs, giveUpMs, leaseRenewalMs } = workerLimits
 const [a, b, c] = [makeChunk('a'), makeChunk('b'), makeChunk('c')]
-/** Never resolves. */
-const never = new Promise<never>(() => undefined)
+const gone = new UndeliverableError('chunks are gone')
+const lost = new Error('connection lost')
 
 let fixture: DeliveryFixture
 
@@ -20,57 +19,43 @@ beforeEach(() => {
 const deliver = (...chunks: Parameters<DeliveryFixture['delivery']['deliver']>[0]): Promise<void> =>
   fixture.clock.settle(fixture.delivery.deliver(chunks))
 const idle = (): Promise<void> => fixture.clock.settle(fixture.delivery.idle())
+const returned = (): string[] => fixture.only('requeue', 'fail')
 
 /** Chunks that belong to a batch of another worker. */
 function own(batchId: string, ...chunkIds: readonly string[]): void {
   for (const id of chunkIds) fixture.owners.set(id, batchId)
 }
 
+/** Makes a step, given as `BATCH STAGE`, wait. @returns what ends the wait */
+function hold(step: string): () => void {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  fixture.steps.set(step, [...(fixture.steps.get(step) ?? []), outcomes.after(promise)])
+  return resolve
+}
+
 describe('new chunks', () => {
-  it('are claimed as one batch, inserted and finished', async () => {
-    await fixture.clock.pass(500)
-    await deliver(a, b)
+  it('are claimed as one batch, which has the insert slot until its insert has ended', async () => {
+    // It belongs to this worker since a time before the first attempt to claim it.
+    fixture.claims.push(async () => {
+      await fixture.clock.sleep(1_000)
+      throw lost
+    })
+    const [inserted, finished] = [hold('new-1 claimed'), hold('new-1 stored')]
+    let isFree = false
+    const delivering = fixture.delivery.deliver([a, b]).then(() => (isFree = true))
+    await fixture.clock.pass(1_500)
+    expect(isFree).toBe(false)
+    inserted()
+    await fixture.clock.settle(delivering)
+    finished()
     await idle()
-    expect(fixture.calls).toEqual(['claim new-1: a b'])
+    expect(fixture.calls).toEqual(['claim new-1: a b', 'claim new-1: a b'])
+    expect(fixture.stepsMade).toEqual(['new-1 claimed', 'new-1 stored'])
     expect(fixture.stages[0]).toEqual({
       at: 'claimed',
       batch: { id: 'new-1', chunks: [a, b], splits: new Set() },
-      sinceMs: 500,
+      sinceMs: 0,
     })
-    expect(fixture.stepsMade).toEqual(['new-1 claimed', 'new-1 stored'])
-  })
-
-  it('belong to this worker since a time before the first attempt to claim them', async () => {
-    fixture.claims.push(async () => {
-      await fixture.clock.sleep(1_000)
-      throw new Error('connection lost')
-    })
-    await deliver(a)
-    expect(fixture.calls).toEqual(['claim new-1: a', 'claim new-1: a'])
-    expect(fixture.stages[0]).toMatchObject({ sinceMs: 0 })
-  })
-
-  it('have the insert slot until their insert has ended, and not until they are finished', async () => {
-    const [inserted, finished] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    fixture.steps.set('new-1 claimed', [outcomes.after(inserted.promise)])
-    fixture.steps.set('new-1 stored', [outcomes.after(finished.promise)])
-    let isFree = false
-    const delivering = fixture.delivery.deliver([a]).then(() => (isFree = true))
-    await fixture.clock.pass(1)
-    expect(isFree).toBe(false)
-    inserted.resolve()
-    await fixture.clock.settle(delivering)
-    expect(fixture.stepsMade).toEqual(['new-1 claimed', 'new-1 stored'])
-    finished.resolve()
-    await idle()
-  })
-
-  it('without an owner are forgotten, because they were delivered earlier', async () => {
-    fixture.owners.set('a', undefined)
-    await deliver(a, b)
-    await idle()
-    expect(fixture.only('forget')).toEqual(['forget a'])
-    expect(fixture.stages[0]).toMatchObject({ at: 'claimed', batch: { chunks: [b] } })
   })
 
   it('of other batches are recovered, once per batch', async () => {
@@ -78,170 +63,105 @@ describe('new chunks', () => {
     await deliver(a, b, c)
     await idle()
     expect(fixture.stages.filter(({ at }) => at === 'claimed')).toMatchObject([{ batch: { chunks: [b] } }])
-    expect(fixture.stages.filter(({ at }) => at === 'recovering')).toEqual([
-      {
-        at: 'recovering',
-        recovery: {
-          batchId: 'B',
-          chunkIds: ['a', 'c'],
-          isRejected: false,
-          lastRepair: 0,
-          earlier: { unsettledUntilMs: 0, suspension: undefined },
-        },
-      },
+    expect(fixture.stages.filter(({ at }) => at === 'recovering')).toMatchObject([
+      { recovery: { batchId: 'B', chunkIds: ['a', 'c'], isRejected: false, lastRepair: 0 } },
     ])
     expect(fixture.stepsMade).toContain('B stored')
     expect(fixture.only('forget')).toEqual([])
   })
 
-  it('are returned to the front of the queue if the process stops before they are claimed', async () => {
-    fixture.claims.push(() => Promise.reject(new Error('connection lost')))
+  it.each([
+    ['return to the front of the queue if the process stops before', lost, ['requeue a b to the front']],
+    ['become failed jobs if the claim has a defect', new TypeError('no'), ['fail a: no', 'fail b: no']],
+  ])('that are not claimed %s', async (_what, error, calls) => {
+    fixture.claims.push(() => Promise.reject(error))
     fixture.clock.after(10, () => fixture.stopping.abort())
     await deliver(a, b)
-    expect(fixture.only('requeue', 'fail')).toEqual(['requeue a b to the front'])
+    expect(returned()).toEqual(calls)
     expect(fixture.stages).toEqual([])
   })
 
-  it('become failed jobs if the claim has a defect', async () => {
-    fixture.claims.push(() => Promise.reject(new TypeError('x is not a function')))
-    await deliver(a, b)
-    expect(fixture.only('requeue', 'fail')).toEqual([
-      'fail a: x is not a function',
-      'fail b: x is not a function',
-    ])
-  })
-})
-
-it('the batch of each chunk is logged if the level is debug', async () => {
-  fixture = new DeliveryFixture(undefined, 'debug')
-  fixture.owners.set('c', undefined)
-  await deliver(a, b, c)
-  await idle()
-  expect(fixture.debugLines.mock.calls).toEqual([
-    [{ batchId: 'new-1', chunkIds: ['a', 'b'] }, 'chunks of a batch'],
-    [{ batchId: undefined, chunkIds: ['c'] }, 'chunks were stored earlier'],
-  ])
-})
-
-describe('a claim that is late', () => {
-  it('leaves the insert slot, and its batch is recovered, since its age is not known', async () => {
+  it('leave the insert slot if their claim is late, and are recovered, since the age of the batch is not known', async () => {
     const claim = Promise.withResolvers<void>()
     fixture.claims.push(() => claim.promise)
     own('B', 'c')
+    fixture.owners.set('b', undefined)
+    const repaired = hold('new-1 loaded')
     await deliver(a, b, c)
     expect(fixture.clock.nowMs()).toBe(claimMaxMs)
-    expect(fixture.stages).toEqual([])
-    claim.resolve()
-    await idle()
-    expect(fixture.stepsMade.filter((step) => /claimed|recovering/.test(step))).toEqual([
-      'B recovering',
-      'new-1 recovering',
-    ])
-    expect(fixture.stages).toContainEqual(
-      expect.objectContaining({ recovery: expect.objectContaining({ chunkIds: ['a', 'b'] }) }),
-    )
-  })
-
-  it('of chunks that are not new makes no batch', async () => {
-    const claim = Promise.withResolvers<void>()
-    fixture.claims.push(() => claim.promise)
-    fixture.owners.set('a', undefined)
-    await deliver(a)
-    claim.resolve()
-    await idle()
-    expect(fixture.stages).toEqual([])
-    expect(fixture.only('forget')).toEqual(['forget a'])
-  })
-
-  it('is a part of the work that `idle` waits for, and so is the repair of its batch', async () => {
-    const [claim, repaired] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    fixture.claims.push(() => claim.promise)
-    fixture.steps.set('new-1 loaded', [outcomes.after(repaired.promise)])
-    await deliver(a)
     let isIdle = false
     const idling = fixture.delivery.idle().then(() => (isIdle = true))
     await fixture.clock.pass(60_000)
-    expect(isIdle).toBe(false)
     claim.resolve()
     await fixture.clock.pass(60_000)
     expect(isIdle).toBe(false)
-    repaired.resolve()
+    repaired()
     await fixture.clock.settle(idling)
-    expect(fixture.stepsMade.at(-1)).toBe('new-1 stored')
+    expect(fixture.only('forget')).toEqual(['forget b'])
+    expect(fixture.stages.filter(({ at }) => at === 'claimed' || at === 'recovering')).toMatchObject([
+      { at: 'recovering', recovery: { batchId: 'B', chunkIds: ['c'] } },
+      { at: 'recovering', recovery: { batchId: 'new-1', chunkIds: ['a'] } },
+    ])
   })
 })
 
 describe('a repair', () => {
-  it('never uses the insert slot of new batches', async () => {
+  it('never uses the insert slot of new batches, and is the only one of its shard', async () => {
     own('B', 'a')
-    fixture.steps.set('B loaded', [outcomes.after(never)])
-    await deliver(a, b)
-    await deliver(c)
+    own('C', 'c')
+    const loaded = hold('B loaded')
+    await deliver(a, b, c)
+    await deliver(makeChunk('d'))
     expect(fixture.clock.nowMs()).toBe(0)
-    expect(fixture.stepsMade).toEqual(expect.arrayContaining(['new-1 stored', 'new-2 stored']))
-  })
-
-  it('takes a rejected batch through the stages of the table, and ends its lease before it is finished', async () => {
-    fixture.steps.set('new-1 claimed', [outcomes.recovering])
-    fixture.steps.set('new-1 recovering', [outcomes.rejected])
-    let callsAtFinish: string[] = []
-    fixture.steps.set('new-1 stored', [
-      () => {
-        callsAtFinish = [...fixture.calls]
-        return { at: 'done' }
-      },
-    ])
-    await deliver(a)
-    await idle()
-    expect(fixture.stepsMade).toEqual(['new-1 claimed', 'new-1 recovering', 'new-1 rejected', 'new-1 stored'])
-    expect(callsAtFinish).toEqual(['claim new-1: a', 'end lease new-1 of me'])
-  })
-
-  it('is the only one of its shard', async () => {
-    own('B', 'a')
-    own('C', 'b')
-    const loaded = Promise.withResolvers<void>()
-    fixture.steps.set('B loaded', [outcomes.after(loaded.promise)])
-    await deliver(a, b)
+    expect(fixture.stepsMade).toEqual(expect.arrayContaining(['B loaded', 'new-1 stored', 'new-2 stored']))
     await fixture.clock.pass(60_000)
-    expect(fixture.stepsMade).toEqual(['B recovering', 'B loaded'])
-    loaded.resolve()
+    expect(fixture.stepsMade).not.toContain('C recovering')
+    loaded()
     await idle()
     expect(fixture.stepsMade).toEqual(expect.arrayContaining(['B stored', 'C stored']))
   })
 
   it('waits while all slots for repairs are taken by other shards', async () => {
     const taken = Promise.withResolvers<void>()
-    void fixture.repairPermits.run(() => taken.promise)
-    const other = new DeliveryFixture(fixture.repairPermits)
-    for (const { owners } of [fixture, other]) owners.set('a', 'B')
-    fixture.steps.set('B loaded', [outcomes.after(never)])
-    await fixture.delivery.deliver([a])
-    await fixture.clock.pass(0)
-    await other.delivery.deliver([a])
-    await other.clock.pass(60_000)
-    expect(fixture.stepsMade).toEqual(['B recovering', 'B loaded'])
-    expect(other.stepsMade).toEqual([])
+    for (let slot = 0; slot < 2; slot += 1) void fixture.repairPermits.run(() => taken.promise)
+    own('B', 'a')
+    await deliver(a)
+    await fixture.clock.pass(60_000)
+    expect(fixture.stepsMade).toEqual([])
     taken.resolve()
-    await other.clock.settle(other.delivery.idle())
-    expect(other.stepsMade).toEqual(['B recovering', 'B loaded', 'B stored'])
+    await idle()
+    expect(fixture.stepsMade).toEqual(['B recovering', 'B loaded', 'B stored'])
+  })
+
+  it('takes a rejected batch through its stages, and ends its lease before it is finished, or goes on', async () => {
+    fixture.steps.set('new-1 claimed', [outcomes.recovering])
+    fixture.steps.set('new-1 recovering', [outcomes.rejected])
+    fixture.errors.set('endLease', [lost])
+    // Another worker has split more of it.
+    fixture.steps.set('new-1 stored', [outcomes.recovering])
+    const finished = hold('new-1 stored')
+    await deliver(a)
+    await fixture.clock.pass(0)
+    const ended = 'end lease new-1 of me'
+    expect(fixture.calls).toEqual(['claim new-1: a', ended, ended])
+    finished()
+    await idle()
+    const stages = ['claimed', 'recovering', 'rejected', 'stored', 'recovering', 'loaded', 'stored']
+    expect(fixture.stages.map(({ at }) => at)).toEqual(stages)
+    expect(returned()).toEqual([])
   })
 
   it('is counted with its held chunks from its first wait to its end', async () => {
     own('B', 'a', 'b')
-    const [loaded, finished] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    fixture.steps.set('B loaded', [outcomes.after(loaded.promise)])
-    fixture.steps.set('new-1 stored', [outcomes.after(finished.promise)])
+    const [loaded, finished] = [hold('B loaded'), hold('new-1 stored')]
     const counts = (): number[] => [fixture.delivery.repairs, fixture.delivery.chunksInRepair]
     await deliver(a, b, c)
     await fixture.clock.pass(0)
     expect(counts()).toEqual([1, 2])
-    loaded.resolve()
-    finished.resolve()
-    await idle()
-    expect(counts()).toEqual([0, 0])
-    fixture.steps.set('B recovering', [outcomes.fails(new UndeliverableError('gone'))])
-    await deliver(a, b)
+    fixture.steps.set('B recovering', [outcomes.fails(gone)])
+    await deliver(a)
+    loaded()
+    finished()
     await idle()
     expect(counts()).toEqual([0, 0])
   })
@@ -252,14 +172,9 @@ describe('a repair', () => {
     fixture.steps.set('B recovering', [outcomes.rejected])
     fixture.steps.set('B rejected', [outcomes.fails(insertErrors.transient)])
     await deliver(a, b)
-    await fixture.clock.pass(0)
+    await fixture.clock.pass(repairRetryMs - 1)
     expect(fixture.stepsMade).toEqual(['B recovering', 'B rejected', 'C recovering', 'C loaded', 'C stored'])
     expect(fixture.only('end lease B')).toHaveLength(1)
-    expect(fixture.warnings.mock.calls).toEqual([
-      [{ batchId: 'B', reason: 'ClickHouse 252 TOO_MANY_PARTS' }, 'batch not repaired'],
-    ])
-    await fixture.clock.pass(repairRetryMs - 1)
-    expect(fixture.stages).toHaveLength(5)
     await idle()
     expect(fixture.clock.nowMs()).toBe(repairRetryMs)
     expect(fixture.stages[5]).toMatchObject({ at: 'waiting', recovery: { isRejected: true } })
@@ -268,34 +183,20 @@ describe('a repair', () => {
 
   it('renews its lease while it lasts', async () => {
     own('B', 'a')
-    const loaded = Promise.withResolvers<void>()
-    fixture.steps.set('B loaded', [outcomes.after(loaded.promise)])
+    const loaded = hold('B loaded')
     await deliver(a)
     await fixture.clock.pass(3 * leaseRenewalMs)
-    expect(fixture.only('renew lease B')).toHaveLength(3)
-    loaded.resolve()
+    loaded()
     await idle()
     await fixture.clock.pass(3 * leaseRenewalMs)
     expect(fixture.only('renew lease B')).toHaveLength(3)
   })
 
-  it('that waits is returned when the worker stops', async () => {
-    own('B', 'a')
-    fixture.steps.set('B recovering', [outcomes.waiting])
-    await deliver(a)
-    await fixture.clock.pass(0)
-    await fixture.delivery.close()
-    expect(fixture.clock.nowMs()).toBe(0)
-    expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the front'])
-  })
+  const unsettled: Outcome = (stage) => ({ ...outcomes.waiting(stage), untilMs: 50 * repairRetryMs }) as Stage
 
   it.each<[when: string, outcome: Outcome, waitMs: number]>([
     ['another worker repairs its batch', outcomes.waiting, repairRetryMs],
-    [
-      'earlier attempts are not settled',
-      (stage) => ({ ...outcomes.waiting(stage), untilMs: 50 * repairRetryMs }) as Stage,
-      50 * repairRetryMs,
-    ],
+    ['earlier attempts are not settled', unsettled, 50 * repairRetryMs],
     ['ClickHouse rejects single rows, and accepts others', outcomes.suspended, suspendedRetryMs],
   ])('is made later if %s, and frees its slot meanwhile', async (_when, outcome, waitMs) => {
     own('B', 'a')
@@ -309,213 +210,139 @@ describe('a repair', () => {
     expect(fixture.clock.nowMs()).toBe(waitMs)
     expect(fixture.stepsMade.slice(5)).toEqual(['B loaded', 'B stored'])
   })
-
-  it('goes on if its lease cannot be ended', async () => {
-    own('B', 'a')
-    fixture.errors.set('endLease', [new Error('connection lost')])
-    await deliver(a)
-    await idle()
-    expect(fixture.stepsMade.at(-1)).toBe('B stored')
-    expect(fixture.only('requeue', 'fail')).toEqual([])
-  })
-
-  it('is repeated if another worker has split more of the batch when it is finished', async () => {
-    own('B', 'a')
-    fixture.steps.set('B stored', [outcomes.recovering])
-    fixture.steps.set('new-1 stored', [outcomes.recovering])
-    await deliver(a, b)
-    await idle()
-    for (const id of ['B', 'new-1'])
-      expect(fixture.stepsMade.filter((step) => step === `${id} stored`)).toHaveLength(2)
-    expect(fixture.clock.nowMs()).toBeLessThanOrEqual(2 * repairRetryMs)
-  })
-
-  it.each([
-    new UndeliverableError('chunks are gone'),
-    new TypeError('x is not a function'),
-    new AssertionError({ message: 'broken' }),
-  ])('that no attempt can make leads to failed jobs: %s', async (error) => {
-    own('B', 'a', 'b')
-    fixture.steps.set('B loaded', [outcomes.fails(error)])
-    await deliver(a, b)
-    await idle()
-    expect(fixture.only('requeue', 'fail', 'end lease')).toEqual([
-      'end lease B of me',
-      `fail a: ${error.message}`,
-      `fail b: ${error.message}`,
-    ])
-  })
 })
 
 describe('a suspended batch', () => {
   beforeEach(async () => {
     own('B', 'a')
     fixture.steps.set('B recovering', [outcomes.suspended])
-    await fixture.clock.pass(giveUpMs)
+    await fixture.clock.pass(giveUpMs + 1)
     fixture.succeededAtMs = 0
   })
 
   it('returns behind all other chunks if ClickHouse has accepted no rows since shortly before the attempt', async () => {
-    await fixture.clock.pass(1)
     await deliver(a)
     await idle()
-    expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the back'])
+    expect(returned()).toEqual(['requeue a to the back'])
     expect(fixture.clock.nowMs()).toBe(giveUpMs + 1 + suspendedRetryMs)
   })
 
-  it('stays if ClickHouse accepts rows during the wait', async () => {
-    fixture.succeededAtMs = Number.NEGATIVE_INFINITY
-    fixture.clock.after(suspendedRetryMs / 2, () => (fixture.succeededAtMs = fixture.clock.nowMs()))
+  it.each([
+    ['shortly before', () => (fixture.succeededAtMs = 1)],
+    ['during the wait', () => fixture.clock.after(1, () => (fixture.succeededAtMs = fixture.clock.nowMs()))],
+  ])('stays if ClickHouse accepts rows %s', async (_when, accept) => {
+    accept()
     await deliver(a)
     await idle()
-    expect(fixture.only('requeue', 'fail')).toEqual([])
+    expect(returned()).toEqual([])
   })
 })
 
-describe('a batch that is in flight', () => {
-  it('is delivered again after its delivery, and the chunks of both are settled', async () => {
-    own('B', 'a', 'b')
-    fixture.steps.set('B loaded', [outcomes.fails(new UndeliverableError('chunks are gone'))])
-    await deliver(a)
-    await deliver(b)
-    await idle()
-    expect(fixture.stepsMade).toEqual(['B recovering', 'B loaded', 'B recovering', 'B loaded', 'B stored'])
-    expect(fixture.only('fail')).toEqual(['fail a: chunks are gone'])
-  })
-
-  it('is never delivered twice at the same time', async () => {
-    own('B', 'a', 'b', 'c')
-    const finishes = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    fixture.steps.set(
-      'B stored',
-      finishes.map(({ promise }) => outcomes.after(promise)),
-    )
-    const rounds = (): number => fixture.stepsMade.filter((step) => step === 'B recovering').length
-    await deliver(a)
-    await deliver(b)
-    await fixture.clock.pass(0)
-    expect(rounds()).toBe(1)
-    finishes[0]?.resolve()
-    await fixture.clock.pass(0)
-    expect(rounds()).toBe(2)
-    // The first one has ended, and the second one is still running.
-    await deliver(c)
-    await fixture.clock.pass(0)
-    expect(rounds()).toBe(2)
-    finishes[1]?.resolve()
-    await idle()
-    expect(rounds()).toBe(3)
-  })
-
-  it('is recovered with what is known when its recovery begins, and not when it was fetched', async () => {
-    own('B', 'a', 'b')
-    const loaded = Promise.withResolvers<void>()
-    fixture.steps.set('B loaded', [outcomes.after(loaded.promise)])
-    await deliver(a)
-    await deliver(b)
-    await fixture.clock.pass(5_000)
-    loaded.resolve()
-    await idle()
-    expect(fixture.stages.filter(({ at }) => at === 'recovering')).toMatchObject([
-      { recovery: { earlier: { unsettledUntilMs: 0 } } },
-      { recovery: { earlier: { unsettledUntilMs: 5_000 } } },
-    ])
-  })
+it('a batch in flight is not delivered again before the end of its delivery, and then with what is known', async () => {
+  own('B', 'a', 'b', 'c')
+  const finishes = [hold('B stored'), hold('B stored')]
+  const at = outcomes.after(Promise.resolve())
+  fixture.steps.set('B loaded', [at, at, outcomes.fails(gone)])
+  const knownAtMs = (): number[] =>
+    fixture.stages.flatMap((its) => (its.at === 'recovering' ? its.recovery.earlier.unsettledUntilMs : []))
+  await deliver(a)
+  await deliver(b)
+  await fixture.clock.pass(5_000)
+  expect(knownAtMs()).toEqual([0])
+  finishes[0]?.()
+  await fixture.clock.pass(0)
+  // The first one has ended, and the second one is still running.
+  await deliver(c)
+  await fixture.clock.pass(0)
+  expect(knownAtMs()).toEqual([0, 5_000])
+  finishes[1]?.()
+  await idle()
+  expect(knownAtMs()).toEqual([0, 5_000, 5_000])
+  expect(returned()).toEqual(['fail c: chunks are gone'])
 })
 
 describe('a worker that gives up inserting', () => {
   it('returns the batches that wait for a repair, when it could begin', async () => {
     own('B', 'a')
     own('C', 'b')
-    const loaded = Promise.withResolvers<void>()
-    fixture.steps.set('B loaded', [outcomes.after(loaded.promise)])
+    const loaded = hold('B loaded')
     await deliver(a, b)
     await fixture.clock.pass(0)
     fixture.givingUp.abort()
-    loaded.resolve()
+    loaded()
     await idle()
     expect(fixture.stepsMade).toEqual(['B recovering', 'B loaded', 'B stored'])
-    expect(fixture.only('requeue', 'fail')).toEqual(['requeue b to the front'])
+    expect(returned()).toEqual(['requeue b to the front'])
   })
 
-  it.each([outcomes.waiting, outcomes.suspended, outcomes.fails(insertErrors.transient)])(
-    'returns the batches that wait before a retry at once',
-    async (outcome) => {
-      fixture.succeededAtMs = 0
-      own('B', 'a')
-      fixture.steps.set('B recovering', [outcome])
-      await deliver(a)
-      fixture.clock.after(100, () => fixture.givingUp.abort())
-      await idle()
-      expect(fixture.clock.nowMs()).toBe(100)
-      expect(fixture.stepsMade).toEqual(['B recovering'])
-      expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the back'])
-    },
-  )
+  it('returns the batches that wait before a retry at once', async () => {
+    own('B', 'a')
+    fixture.steps.set('B recovering', [outcomes.fails(insertErrors.transient)])
+    await deliver(a)
+    fixture.clock.after(100, () => fixture.givingUp.abort())
+    await idle()
+    expect(fixture.clock.nowMs()).toBe(100)
+    expect(fixture.stepsMade).toEqual(['B recovering'])
+    expect(returned()).toEqual(['requeue a to the back'])
+  })
 
-  it('makes one attempt for each batch that it fetches as a probe', async () => {
+  it('makes one attempt for a batch that it fetches as a probe, or more if another insert succeeds meanwhile', async () => {
     fixture.givingUp.abort()
     own('B', 'a')
-    fixture.steps.set('B loaded', [outcomes.fails(insertErrors.transient)])
+    const fails = outcomes.fails(insertErrors.transient)
+    const recovers: Outcome = (stage) => {
+      fixture.givingUp = new AbortController()
+      return fails(stage)
+    }
+    fixture.steps.set('B loaded', [fails, recovers])
     await deliver(a)
     await idle()
     expect(fixture.stepsMade).toEqual(['B recovering', 'B loaded'])
-    expect(fixture.only('requeue', 'fail')).toEqual(['requeue a to the back'])
+    expect(returned()).toEqual(['requeue a to the back'])
     await deliver(a)
     await idle()
-    expect(fixture.stepsMade.slice(2)).toEqual(['B recovering', 'B loaded', 'B stored'])
-    expect(fixture.clock.nowMs()).toBe(0)
-  })
-
-  it('goes on with a probe if another insert has succeeded meanwhile', async () => {
-    fixture.givingUp.abort()
-    own('B', 'a')
-    fixture.steps.set('B loaded', [
-      (stage) => {
-        fixture.givingUp = new AbortController()
-        return outcomes.fails(insertErrors.transient)(stage)
-      },
-    ])
-    await deliver(a)
-    await idle()
-    expect(fixture.only('requeue', 'fail')).toEqual([])
     expect(fixture.stepsMade.at(-1)).toBe('B stored')
-  })
-})
-
-describe('when the process stops', () => {
-  it('batches that wait for a repair or before a retry return to the queue at once', async () => {
-    own('B', 'a')
-    own('C', 'b')
-    const loaded = Promise.withResolvers<void>()
-    fixture.steps.set('C loaded', [outcomes.after(loaded.promise)])
-    fixture.steps.set('B recovering', [outcomes.waiting])
-    own('D', 'c')
-    await deliver(a, b, c)
-    await fixture.clock.pass(0)
-    fixture.stopping.abort(new RequeueError('stopping'))
-    await fixture.clock.pass(0)
-    expect(fixture.only('requeue').toSorted()).toEqual(['requeue a to the front', 'requeue c to the front'])
-    loaded.resolve()
-    await idle()
-    expect(fixture.stepsMade.at(-1)).toBe('C stored')
+    expect(returned()).toHaveLength(1)
   })
 })
 
 it.each([
+  ['the process stops', () => fixture.stopping.abort(new RequeueError('stopping'))],
+  ['the shard closes', () => void fixture.delivery.close()],
+])(
+  'when %s, batches that wait return to the queue at once, and the repair in its slot ends',
+  async (what, stop) => {
+    for (const [batch, chunk] of [
+      ['B', 'a'],
+      ['C', 'b'],
+      ['D', 'c'],
+    ] as const)
+      own(batch, chunk)
+    fixture.steps.set('B recovering', [outcomes.waiting])
+    const loaded = hold('C loaded')
+    await deliver(a, b, c)
+    await fixture.clock.pass(0)
+    stop()
+    await fixture.clock.pass(0)
+    // While a shard closes, its repairs still begin.
+    const atOnce = what === 'the process stops' ? ['a', 'c'] : ['a']
+    expect(returned().toSorted()).toEqual(atOnce.map((id) => `requeue ${id} to the front`))
+    loaded()
+    await idle()
+    expect(fixture.stepsMade).toContain('C stored')
+  },
+)
+
+it.each([
   ['the queue', 'requeue', new RequeueError('stopping'), ['requeue a b to the front', 'forget a b']],
-  ['the failed jobs', 'fail', new UndeliverableError('no'), ['fail a: no', 'forget a b']],
+  ['the failed jobs', 'fail', gone, ['fail a: chunks are gone', 'forget a b']],
 ] as const)(
   'chunks that cannot be returned to %s are left to the stalled check',
   async (_where, request, error, calls) => {
-    fixture.errors.set(request, [new Error('connection lost')])
+    fixture.errors.set(request, [lost])
     fixture.steps.set('new-1 claimed', [outcomes.fails(error)])
     await deliver(a, b)
     await idle()
     expect(fixture.only('requeue', 'fail', 'forget')).toEqual(calls)
-    expect(fixture.warnings).toHaveBeenCalledWith(
-      { err: new Error('connection lost'), chunks: 2 },
-      'chunks left to the stalled check',
-    )
   },
 )

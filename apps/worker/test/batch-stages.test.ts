@@ -1,139 +1,118 @@
 import { createLogger } from '@sluice/runtime'
-import type { BatchRecord, BatchRepair, HeldChunk, StoredBatch } from '@sluice/queue'
-import type { InsertResult } from '@sluice/clickhouse'
-import { AssertionError } from 'node:assert'
+import type { BatchRecord, BatchRepair } from '@sluice/queue'
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { PartsResult } from '../src/batch-splitter.ts'
-import { BatchStages } from '../src/batch-stages.ts'
-import {
-  type Batch,
-  type BatchInRepair,
-  type EarlierAttempts,
-  type Recovery,
-  type Stage,
-} from '../src/batch.ts'
+import { BatchStages, type BatchStagesDependencies } from '../src/batch-stages.ts'
+import type { Batch, BatchInRepair, EarlierAttempts, Recovery, Stage } from '../src/batch.ts'
 import { RequeueError, Retrier, UndeliverableError } from '../src/retrier.ts'
 import { WorkerEvents } from '../src/worker-events.ts'
 import { insertErrors, makeChunk } from './support/chunks.ts'
 import { TestClock } from './support/test-clock.ts'
 
+// test/simulator removes the guards of the stages one by one, and finds out what is lost or doubled.
+
 const TRUSTED_MS = 15_000
 const LINGER_MS = 120_000
 
 const chunks = [makeChunk('a'), makeChunk('b')]
+const members = ['a', 'b']
+const splits = new Set(['all'])
 const batch: Batch = { id: 'B', chunks, splits: new Set() }
 const repair: BatchRepair = { number: 3, splits: new Set() }
-const splitRepair: BatchRepair = { number: 3, splits: new Set(['all']) }
 const inRepair: BatchInRepair = { ...batch, repair: 3 }
-const splitBatch: BatchInRepair = { ...inRepair, splits: new Set(['all']) }
+const splitBatch: BatchInRepair = { ...inRepair, splits }
 const earlier: EarlierAttempts = { unsettledUntilMs: 7, suspension: { firstMs: 1, lastMs: 2 } }
 const recovery: Recovery = { batchId: 'B', chunkIds: ['b'], isRejected: false, lastRepair: 2, earlier }
 const begun: Recovery = { ...recovery, lastRepair: 3 }
-const claimed: BatchRecord = { state: 'claimed', members: ['a', 'b'], splits: new Set(), repairs: 2 }
+const record: BatchRecord = { state: 'claimed', members, splits: new Set(), repairs: 2 }
+const confirmedRecord: BatchRecord = { ...record, state: 'confirmed' }
+const noAnswer = new Error('no answer')
 
 /** The recovery of the batch by a worker that has not read its record. */
 const newRecovery = (isRejected: boolean, unsettledUntilMs: number): Recovery => ({
   batchId: 'B',
-  chunkIds: ['a', 'b'],
+  chunkIds: members,
   isRejected,
   lastRepair: 0,
   earlier: { unsettledUntilMs, suspension: undefined },
 })
-
+const recovering = (isRejected: boolean, unsettledUntilMs: number): Stage => ({
+  at: 'recovering',
+  recovery: newRecovery(isRejected, unsettledUntilMs),
+})
 /** The stage of the batch of two rows after its rows are stored, some of them as dead letters. */
 const storedAs = (repairNumber: number, deadLettered = 0): Stage => ({
   at: 'stored',
-  stored: { id: 'B', members: ['a', 'b'], rows: { inserted: 2 - deadLettered, deadLettered } },
+  stored: { id: 'B', members, rows: { inserted: 2 - deadLettered, deadLettered } },
   repair: repairNumber,
 })
-
 /** The stage of the batch after it was confirmed elsewhere. */
-const confirmedAs = (members: string[]): Stage => ({
+const confirmedAs = (its: string[]): Stage => ({
   at: 'stored',
-  stored: { id: 'B', members },
+  stored: { id: 'B', members: its },
   repair: undefined,
 })
 
+type OpenStage = Exclude<Stage, { at: 'done' }>
+const claimed: OpenStage = { at: 'claimed', batch, sinceMs: 0 }
+const toLoad: OpenStage = { at: 'recovering', recovery }
+const loaded: OpenStage = { at: 'loaded', recovery, batch: inRepair }
+const rejected: OpenStage = { at: 'rejected', recovery, batch: splitBatch }
+const stored = { at: 'stored', stored: { id: 'B', members }, repair: 3 } as const
+
 let clock: TestClock
-let stopping: AbortController
 let givingUp: AbortController
 /** What was called, in order. */
 let calls: string[]
-/** The results of the calls, in order. An error is thrown. */
-let inserts: (InsertResult | Error)[]
-let parts: (PartsResult | Error)[]
-let records: (BatchRecord | undefined | Error)[]
-let repairs: (BatchRepair | undefined | Error)[]
-let loads: (HeldChunk[] | undefined | Error)[]
-let finishes: (boolean | Error)[]
+/** The results of the calls to each dependency, in order. An error is thrown. */
+let results: Partial<Record<'insert' | 'parts' | 'read' | 'repair' | 'load' | 'finish', readonly unknown[]>>
 let stages: BatchStages
 let events: WorkerEvents
 
-/** The next result of a list. */
-function next<T>(results: (T | Error)[]): T {
-  if (results.length === 0) throw new Error('no result is left')
-  const [result] = results.splice(0, 1)
+async function reply(name: keyof typeof results, call: string): Promise<never> {
+  calls.push(call)
+  const [result, ...others] = results[name] ?? []
+  // The last error is not removed.
+  if (others.length > 0 || !(result instanceof Error)) results = { ...results, [name]: others }
   if (result instanceof Error) throw result
-  return result as T
+  return result as never
 }
 
-/** How often an insert was attempted. */
-const attempts = (): number => calls.filter((call) => call === 'insert').length
+const runInsert = () => reply('insert', 'insert')
 
 beforeEach(() => {
   clock = new TestClock()
-  stopping = new AbortController()
   givingUp = new AbortController()
   calls = []
-  inserts = []
-  parts = []
-  records = []
-  repairs = []
-  loads = []
-  finishes = []
+  results = {}
   const logger = createLogger('test', 'silent')
   events = new WorkerEvents()
+  const { signal } = new AbortController()
   stages = new BatchStages({
     events,
     shard: 4,
     ledger: {
-      read: async (batchId) => {
-        calls.push(`read ${batchId}`)
-        return next(records)
-      },
-      beginRepair: async (batchId, workerId) => {
-        calls.push(`begin repair ${batchId} for ${workerId}`)
-        return next(repairs)
-      },
+      read: (batchId) => reply('read', `read ${batchId}`),
+      beginRepair: (batchId, workerId) => reply('repair', `begin repair ${batchId} for ${workerId}`),
     },
     consumer: {
-      load: async (ids) => {
-        calls.push(`load ${ids.join(' ')}`)
-        return next(loads)
-      },
-      finish: async ({ id, members }: StoredBatch, number) => {
-        calls.push(`finish ${id}: ${members.join(' ')}, repair: ${number}`)
-        return next(finishes)
-      },
+      load: (ids) => reply('load', `load ${ids.join(' ')}`),
+      finish: (its, number) =>
+        reply('finish', `finish ${its.id}: ${its.members.join(' ')}, repair: ${number}`),
     },
     rowInserter: {
       prepare: (frames, token, wasSent) => {
         const ids = chunks.filter(({ frame }) => frames.includes(frame)).map(({ id }) => id)
         calls.push(`prepare ${token}: ${ids.join(' ')}, sent before: ${wasSent}`)
-        const run = async (): Promise<InsertResult> => {
-          calls.push('insert')
-          return next(inserts)
-        }
-        return { run } as ReturnType<ConstructorParameters<typeof BatchStages>[0]['rowInserter']['prepare']>
+        return { run: runInsert } as Partial<
+          ReturnType<BatchStagesDependencies['rowInserter']['prepare']>
+        > as never
       },
     },
     splitter: {
-      insertByParts: async ({ id }, known) => {
-        calls.push(`insert ${id} by parts, unsettled until ${known.unsettledUntilMs}`)
-        return next(parts)
-      },
+      insertByParts: ({ id }, known) =>
+        reply('parts', `insert ${id} by parts, unsettled until ${known.unsettledUntilMs}`),
     },
-    retrier: new Retrier({ logger, signal: stopping.signal, clock, random: () => 0, events }),
+    retrier: new Retrier({ logger, signal, clock, random: () => 0, events }),
     health: {
       get giveUpSignal() {
         return givingUp.signal
@@ -147,277 +126,175 @@ beforeEach(() => {
   })
 })
 
-const step = (stage: Exclude<Stage, { at: 'done' }>): Promise<Stage> => clock.settle(stages.step(stage))
+const step = (stage: OpenStage): Promise<Stage> => clock.settle(stages.step(stage))
+const attempts = (): number => calls.filter((call) => call === 'insert').length
 
-describe('a claimed batch', () => {
-  const stage = { at: 'claimed', batch, sinceMs: 0 } as const
+type Results = typeof results
+const read = 'read B'
+const load = [read, 'begin repair B for me', 'load a b']
+const loadable: Results = { read: [record], repair: [repair], load: [chunks] }
+const wasRejected = { ...recovery, isRejected: true }
+const settled = { ...recovery, earlier: { ...earlier, unsettledUntilMs: 0 } }
+/** The parts of another repair may be in flight. */
+const waitingFor = (lastRepair: number): Stage => ({
+  at: 'waiting',
+  recovery: { ...recovery, lastRepair, earlier: { ...earlier, unsettledUntilMs: LINGER_MS } },
+  untilMs: LINGER_MS,
+})
+const later: EarlierAttempts = { unsettledUntilMs: 9, suspension: { firstMs: 1, lastMs: 3 } }
+const suspended: Stage = { at: 'suspended', recovery: { ...wasRejected, earlier: later } }
+const claimedAgo = (ms: number): OpenStage => ({ at: 'claimed', batch, sinceMs: -ms })
+const newPrepared = 'prepare B: a b, sent before: false'
+const preparedAgain = 'prepare B: a b, sent before: true'
+const byParts = 'insert B by parts, unsettled until 7'
+const { transient } = insertErrors
 
-  it('is stored after its rows are inserted as a whole, in order, without a lookup', async () => {
-    inserts = ['stored']
-    expect(await step(stage)).toEqual(storedAs(0))
-    expect(calls).toEqual(['prepare B: a b, sent before: false', 'insert'])
+type Row = [what: string, from: OpenStage, results: Results, to: Stage, calls?: readonly string[]]
+
+const ofClaimed: Row[] = [
+  ['that is new, without a lookup', claimed, { insert: ['stored'] }, storedAs(0), [newPrepared, 'insert']],
+  ['after transient errors', claimed, { insert: [transient, noAnswer, 'stored'] }, storedAs(0)],
+  ['whose rows its token lacks', claimed, { insert: [transient, 'token-without-rows'] }, recovering(true, 0)],
+  ['that certainly belongs to it', claimedAgo(TRUSTED_MS), { insert: ['stored'] }, storedAs(0)],
+  ['that may belong to another', claimedAgo(TRUSTED_MS + 1), {}, recovering(false, LINGER_MS), [newPrepared]],
+]
+const ofRecovering: Row[] = [
+  [
+    'to be repaired, under a lease',
+    toLoad,
+    loadable,
+    { at: 'loaded', recovery: begun, batch: inRepair },
+    load,
+  ],
+  [
+    'that was rejected here before',
+    { at: 'waiting', recovery: wasRejected },
+    loadable,
+    { at: 'rejected', recovery: { ...wasRejected, lastRepair: 3 }, batch: inRepair },
+  ],
+  [
+    'that was split after its record was read',
+    { at: 'suspended', recovery: settled },
+    { ...loadable, repair: [{ number: 3, splits }] },
+    { at: 'rejected', recovery: { ...settled, lastRepair: 3 }, batch: splitBatch },
+  ],
+  [
+    'whose parts may be in flight',
+    toLoad,
+    { read: [{ ...record, splits }] },
+    { at: 'waiting', recovery, untilMs: earlier.unsettledUntilMs },
+    [read],
+  ],
+  [
+    'that another repair splits',
+    toLoad,
+    { read: [{ ...record, splits, repairs: 3 }] },
+    waitingFor(3),
+    [read],
+  ],
+  ['that a later one splits', toLoad, { ...loadable, repair: [{ number: 4, splits }] }, waitingFor(4)],
+  ['whose lease is taken', toLoad, { read: [record] }, { at: 'waiting', recovery }, load.slice(0, 2)],
+  ['that is confirmed', toLoad, { read: [confirmedRecord] }, confirmedAs(members), [read]],
+  // Its members are not known any more, except for the chunks that this process holds.
+  ['that was released', toLoad, {}, confirmedAs(['b']), [read]],
+  [
+    'that is confirmed now',
+    toLoad,
+    { ...loadable, read: [record, confirmedRecord], load: [] },
+    confirmedAs(members),
+  ],
+  ['that is released now', toLoad, { ...loadable, load: [] }, confirmedAs(members), [...load, read]],
+]
+const ofOthers: Row[] = [
+  ['with missing rows', loaded, { insert: ['stored'] }, storedAs(3), [preparedAgain, 'insert']],
+  ['with dead letters', rejected, { parts: [{ at: 'stored', deadLettered: 1 }] }, storedAs(3, 1), [byParts]],
+  ['that is confirmed meanwhile', rejected, { parts: [{ at: 'confirmed' }] }, confirmedAs(members)],
+  ['with suspects', rejected, { parts: [{ at: 'suspended', earlier: later }] }, suspended],
+  ['that is stored', stored, { finish: [true] }, { at: 'done' }, ['finish B: a b, repair: 3']],
+  // Its insert may have been ignored.
+  ['that another repair has', stored, { finish: [false] }, recovering(false, LINGER_MS)],
+]
+
+it.each<Row>([...ofClaimed, ...ofRecovering, ...ofOthers])(
+  'the next stage is right for a batch %s',
+  async (_what, from, its, to, expected) => {
+    results = its
+    expect(await step(from)).toEqual(to)
+    expect(calls).toEqual(expected ?? calls)
+  },
+)
+
+describe.each(['too_big', 'poison', 'unknown'] as const)('an error that is %s', (failure) => {
+  it('rejects a batch, and leaves no unsettled row', async () => {
+    results = { insert: [insertErrors[failure]] }
+    expect(await step(claimed)).toEqual(recovering(true, 0))
+    results = { insert: [insertErrors[failure]] }
+    expect(await step(loaded)).toEqual({ at: 'rejected', recovery, batch: inRepair })
+    expect(attempts()).toBe(2)
   })
+})
 
-  it('is inserted again after a transient error, with the attempts of the same insert', async () => {
-    inserts = [insertErrors.transient, new Error('no answer'), 'stored']
-    expect(await step(stage)).toMatchObject({ at: 'stored', repair: 0 })
-    expect(calls).toEqual(['prepare B: a b, sent before: false', 'insert', 'insert', 'insert'])
-  })
+describe('a new batch that is rejected again and again', () => {
+  beforeEach(() => (results = { insert: [insertErrors.transient] }))
 
-  it.each(['too_big', 'poison', 'unknown'] as const)(
-    'is rejected after an error that is %s, and has no unsettled row',
-    async (failure) => {
-      inserts = [insertErrors[failure]]
-      expect(await step(stage)).toEqual({
-        at: 'recovering',
-        recovery: newRecovery(true, 0),
-      })
-      expect(attempts()).toBe(1)
-    },
-  )
-
-  it('is rejected if ClickHouse has its token without its rows', async () => {
-    inserts = [insertErrors.transient, 'token-without-rows']
-    expect(await step(stage)).toMatchObject({ at: 'recovering', recovery: { isRejected: true } })
-  })
-
-  it('is recovered and not sent if another worker may have it', async () => {
-    await clock.pass(TRUSTED_MS + 1)
-    expect(await step(stage)).toEqual({
-      at: 'recovering',
-      recovery: newRecovery(false, TRUSTED_MS + 1 + LINGER_MS),
-    })
-    expect(attempts()).toBe(0)
-  })
-
-  it('is sent for as long as it certainly belongs to this worker', async () => {
-    await clock.pass(TRUSTED_MS)
-    inserts = ['stored']
-    expect(await step(stage)).toMatchObject({ at: 'stored' })
-  })
-
-  it('is recovered and not sent again if another worker may have it after some attempts', async () => {
-    inserts = Array.from({ length: 100 }, () => insertErrors.transient)
-    expect(await step(stage)).toMatchObject({ at: 'recovering', recovery: { isRejected: false } })
+  it('is recovered and not sent again if another worker may have it', async () => {
+    expect(await step(claimed)).toMatchObject({ at: 'recovering', recovery: { isRejected: false } })
     expect(attempts()).toBeLessThan(20)
     expect(clock.nowMs()).toBeGreaterThan(TRUSTED_MS)
   })
 
   it('is returned to the queue when the worker gives up inserting', async () => {
-    inserts = Array.from({ length: 100 }, () => insertErrors.transient)
     clock.after(1_000, () => givingUp.abort())
-    await expect(step(stage)).rejects.toThrow(RequeueError)
+    await expect(step(claimed)).rejects.toThrow(RequeueError)
     expect(clock.nowMs()).toBe(1_000)
   })
 })
 
-describe.each(['recovering', 'waiting', 'suspended'] as const)('a batch that is %s', (at) => {
-  const stage = { at, recovery } as const
-
-  beforeEach(() => {
-    records = [claimed]
-    repairs = [repair]
-    loads = [chunks]
-  })
-
-  it('is loaded with the members of its record, in their order, under a lease', async () => {
-    expect(await step(stage)).toEqual({ at: 'loaded', recovery: begun, batch: inRepair })
-    expect(calls).toEqual(['read B', 'begin repair B for me', 'load a b'])
-  })
-
-  it('is rejected if it was rejected here before', async () => {
-    const rejected = { ...recovery, isRejected: true }
-    expect(await step({ at, recovery: rejected })).toEqual({
-      at: 'rejected',
-      recovery: { ...rejected, lastRepair: 3 },
-      batch: inRepair,
-    })
-  })
-
-  it('waits while parts of it may be in flight', async () => {
-    records = [{ ...claimed, splits: new Set(['all']) }]
-    await clock.pass(earlier.unsettledUntilMs - 1)
-    expect(await step(stage)).toEqual({ at: 'waiting', recovery, untilMs: earlier.unsettledUntilMs })
-    expect(calls).toEqual(['read B'])
-  })
-
-  it('waits for the parts of another repair that has begun since, and begins none meanwhile', async () => {
-    records = [{ ...claimed, splits: new Set(['all']), repairs: 3 }]
-    await clock.pass(1_000)
-    const untilMs = 1_000 + LINGER_MS
-    const unsettled = { ...begun, earlier: { ...earlier, unsettledUntilMs: untilMs } }
-    expect(await step(stage)).toEqual({ at: 'waiting', recovery: unsettled, untilMs })
-    expect(calls).toEqual(['read B'])
-  })
-
-  it('waits for the parts of another repair that began after its record was read', async () => {
-    repairs = [{ ...splitRepair, number: 4 }]
-    await clock.pass(1_000)
-    const untilMs = 1_000 + LINGER_MS
-    const unsettled = { ...recovery, lastRepair: 4, earlier: { ...earlier, unsettledUntilMs: untilMs } }
-    expect(await step(stage)).toEqual({ at: 'waiting', recovery: unsettled, untilMs })
-  })
-
-  it('is rejected if it is split, whichever worker has split it', async () => {
-    await clock.pass(earlier.unsettledUntilMs)
-    // It was split after its record was read.
-    repairs = [splitRepair]
-    expect(await step(stage)).toEqual({ at: 'rejected', recovery: begun, batch: splitBatch })
-  })
-
-  it('is left to another worker that has the lease', async () => {
-    repairs = [undefined]
-    expect(await step(stage)).toEqual({ at: 'waiting', recovery })
-    expect(calls).toEqual(['read B', 'begin repair B for me'])
-  })
-
-  it.each([
-    ['is confirmed', { ...claimed, state: 'confirmed' } as const, ['a', 'b']],
-    // Its members are not known any more, except for the chunks that this process holds.
-    ['was released', undefined, ['b']],
-  ])('is stored if its record %s', async (_what, record, members) => {
-    records = [record]
-    expect(await step(stage)).toEqual(confirmedAs(members))
-    expect(calls).toEqual(['read B'])
-  })
-
-  it.each([{ ...claimed, state: 'confirmed' } as const, undefined])(
-    'is stored if a chunk is gone and the record now is %j',
-    async (now) => {
-      records = [claimed, now]
-      loads = [undefined]
-      expect(await step(stage)).toEqual(confirmedAs(['a', 'b']))
-      expect(calls).toEqual(['read B', 'begin repair B for me', 'load a b', 'read B'])
-    },
-  )
-
-  it('is undeliverable if a chunk is gone and the batch is not confirmed', async () => {
-    records = [claimed, claimed]
-    loads = [undefined]
-    await expect(step(stage)).rejects.toThrow(UndeliverableError)
-  })
-
-  it('fails if Redis fails, and is not read a second time', async () => {
-    const lost = new Error('connection lost')
-    records = [lost, claimed, claimed]
-    repairs = [lost, repair]
-    loads = [lost]
-    for (let i = 0; i < 3; i += 1) await expect(step(stage)).rejects.toBe(lost)
-    expect(calls).toHaveLength(1 + 2 + 3)
-  })
+it('a batch is undeliverable if a chunk is gone and the batch is not confirmed', async () => {
+  results = { read: [record, record], repair: [repair] }
+  await expect(step(toLoad)).rejects.toThrow(UndeliverableError)
 })
 
-describe('a loaded batch', () => {
-  const stage = { at: 'loaded', recovery, batch: inRepair } as const
-
-  it('is stored after its missing rows are inserted', async () => {
-    inserts = ['stored']
-    expect(await step(stage)).toEqual(storedAs(3))
-    expect(calls).toEqual(['prepare B: a b, sent before: true', 'insert'])
-  })
-
-  it.each([insertErrors.too_big, insertErrors.poison, insertErrors.unknown, 'token-without-rows' as const])(
-    'is rejected after %s',
-    async (result) => {
-      inserts = [result]
-      expect(await step(stage)).toEqual({ at: 'rejected', recovery, batch: inRepair })
-    },
-  )
-
-  it('fails after a transient error, without a second attempt', async () => {
-    inserts = [insertErrors.transient]
-    await expect(step(stage)).rejects.toBe(insertErrors.transient)
-    expect(attempts()).toBe(1)
-  })
+it('a repair fails after an error of Redis or ClickHouse, without a second attempt', async () => {
+  for (const failing of [
+    { read: [noAnswer] },
+    { read: [record], repair: [noAnswer] },
+    { read: [record], repair: [repair], load: [noAnswer] },
+  ]) {
+    results = failing
+    await expect(step(toLoad)).rejects.toBe(noAnswer)
+  }
+  expect(calls).toHaveLength(1 + 2 + 3)
+  results = { insert: [insertErrors.transient] }
+  await expect(step(loaded)).rejects.toBe(insertErrors.transient)
+  expect(attempts()).toBe(1)
 })
 
-describe('a rejected batch', () => {
-  const stage = { at: 'rejected', recovery, batch: splitBatch } as const
-
-  it('is stored with the splits that the splitter has taken into account', async () => {
-    parts = [{ at: 'stored', deadLettered: 1 }]
-    expect(await step(stage)).toEqual(storedAs(3, 1))
-    expect(calls).toEqual(['insert B by parts, unsettled until 7'])
-  })
-
-  it('is stored if another worker has confirmed it', async () => {
-    parts = [{ at: 'confirmed' }]
-    expect(await step(stage)).toEqual(confirmedAs(['a', 'b']))
-  })
-
-  it('is suspended with what is known of the attempts, and stays rejected', async () => {
-    const later: EarlierAttempts = { unsettledUntilMs: 9, suspension: { firstMs: 1, lastMs: 3 } }
-    parts = [{ at: 'suspended', earlier: later }]
-    expect(await step(stage)).toEqual({
-      at: 'suspended',
-      recovery: { batchId: 'B', chunkIds: ['b'], isRejected: true, lastRepair: 2, earlier: later },
-    })
-  })
-})
-
-describe('a stored batch', () => {
-  const stage = { at: 'stored', stored: { id: 'B', members: ['a', 'b'] }, repair: 3 } as const
-
-  it.each([3, undefined])(
-    'is done after it was confirmed, completed and released (repair: %s)',
-    async (repairNumber) => {
-      finishes = [true]
-      expect(await step({ ...stage, repair: repairNumber })).toEqual({ at: 'done' })
-      expect(calls).toEqual([`finish B: a b, repair: ${repairNumber}`])
-    },
-  )
-
-  it('is recovered if another repair has begun, since its insert may have been ignored', async () => {
-    await clock.pass(500)
-    finishes = [false]
-    expect(await step(stage)).toEqual({
-      at: 'recovering',
-      recovery: newRecovery(false, 500 + LINGER_MS),
-    })
-  })
-
-  it('is finished when Redis replies again, even if the worker has given up inserting', async () => {
-    givingUp.abort()
-    finishes = [new Error('connection lost'), new Error('connection lost'), true]
-    expect(await step(stage)).toEqual({ at: 'done' })
-    expect(calls).toHaveLength(3)
-  })
-})
-
-it('a batch that is sent as a whole must have chunks, and no splits', async () => {
-  for (const from of [
-    { at: 'claimed', batch: { ...batch, chunks: [] }, sinceMs: 0 },
-    { at: 'claimed', batch: splitBatch, sinceMs: 0 },
-    { at: 'loaded', recovery, batch: splitBatch },
-  ] as const)
-    await expect(step(from)).rejects.toThrow(AssertionError)
-  expect(calls).toEqual([])
+it('a stored batch is finished when Redis replies again, even if the worker has given up inserting', async () => {
+  givingUp.abort()
+  results = { finish: [noAnswer] }
+  clock.after(10_000, () => (results = { finish: [true] }))
+  expect(await step(stored)).toEqual({ at: 'done' })
 })
 
 it('each step has events of its beginning and its end, and of what happened to the batch', async () => {
   const seen: unknown[][] = []
   for (const event of ['step started', 'step ended', 'batch stored', 'batch finished'] as const)
     events.on(event, (...args: unknown[]) => seen.push([event, ...args]))
-  const from = { at: 'claimed', batch, sinceMs: 0 } as const
-  const of = { shard: 4, from, startedMs: 0 }
-  inserts = [new RequeueError('stopping')]
-  await expect(step(from)).rejects.toThrow('stopping')
-  inserts = ['stored']
-  const to = await step(from)
+  const of = { shard: 4, from: claimed, startedMs: 0 }
+  results = { insert: [new RequeueError('stopping')] }
+  await expect(step(claimed)).rejects.toThrow('stopping')
+  results = { insert: ['stored'], finish: [true] }
+  const to = await step(claimed)
+  await step(stored)
   expect(seen).toEqual([
     ['step started', of],
     ['step ended', of, { error: new RequeueError('stopping') }],
     ['step started', of],
     ['batch stored', batch.chunks],
     ['step ended', of, { to }],
-  ])
-  seen.length = 0
-  finishes = [true]
-  const rows = { inserted: 1, deadLettered: 1 }
-  const stored = { at: 'stored', stored: { id: 'B', members: ['a', 'b'], rows }, repair: 0 } as const
-  await step(stored)
-  expect(seen.slice(1)).toEqual([
+    ['step started', { ...of, from: stored }],
     ['batch finished', stored.stored],
-    ['step ended', { shard: 4, from: stored, startedMs: 0 }, { to: { at: 'done' } }],
+    ['step ended', { ...of, from: stored }, { to: { at: 'done' } }],
   ])
 })

@@ -2,7 +2,7 @@ import { insertBlock, migrationsFolder, quorumSettings, replicatedStatement } fr
 import { CONFIRMED_TTL_S } from '@sluice/queue'
 import { redisSettings } from '@sluice/runtime'
 import { readFile } from 'node:fs/promises'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { readWorkerConfig, workerSettings } from '../src/config.ts'
 import { workerLimits } from '../src/limits.ts'
 
@@ -19,35 +19,28 @@ const logsSql = await readFile(new URL('0001-logs.sql', migrationsFolder), 'utf8
 const betweenAttemptsS = (workerLimits.insertTimeoutMs + workerLimits.retry.maxMs) / 1_000
 
 /** How long a window of this number of blocks lasts if all workers insert as often as the default settings allow. */
-function windowS(blocks: number, { workers, shards }: { workers: number; shards: number }): number {
-  const insertsPerS = (workers * shards * 1_000) / readWorkerConfig({}).BATCH_WAIT_MS
+function windowS(blocks: number, workersAndShards: number): number {
+  const insertsPerS = (workersAndShards * 1_000) / readWorkerConfig({}).BATCH_WAIT_MS
   const partitionsPerInsert = 2
   return blocks / (insertsPerS * partitionsPerInsert)
 }
 
-describe.each([
+it.each([
   ['one server', logsSql, /\bnon_replicated_deduplication_window = (\d+)/],
   ['a cluster', replicatedStatement(logsSql, 'main'), /\breplicated_deduplication_window = (\d+)/],
-])('the deduplication window of %s', (_where, sql, pattern) => {
+])('the deduplication window of %s is as long as the documents say', (_where, sql, pattern) => {
   const blocks = Number(pattern.exec(sql)?.[1])
-
-  it('is far longer than the time between attempts, with twenty workers and four shards', () => {
-    expect(windowS(blocks, { workers: 20, shards: 1 })).toBeGreaterThan(15 * betweenAttemptsS)
-    expect(windowS(blocks, { workers: 20, shards: 4 })).toBeGreaterThan(4 * betweenAttemptsS)
-  })
-
-  it('is longer than an insert that was given up may still commit, so that a consumed token makes it store nothing', () => {
-    const commitsWithinS = workerLimits.insertLingerMaxMs / 1_000
-    expect(windowS(blocks, { workers: 20, shards: 1 })).toBeGreaterThan(10 * commitsWithinS)
-    expect(windowS(blocks, { workers: 20, shards: 4 })).toBeGreaterThan(2 * commitsWithinS)
-  })
-
-  it('is longer than the time between attempts up to the number of workers × shards in the documents', () => {
-    expect(windowS(blocks, { workers: 300, shards: 1 })).toBeGreaterThan(1.2 * betweenAttemptsS)
-    expect(windowS(blocks, { workers: 20, shards: redisSettings.QUEUE_SHARDS.maximum })).toBeLessThan(
-      betweenAttemptsS,
-    )
-  })
+  const commitsWithinS = workerLimits.insertLingerMaxMs / 1_000
+  for (const [workersAndShards, attempts, commits] of [
+    [20 * 1, 15, 10],
+    // A consumed token makes an insert that was given up store nothing.
+    [20 * 4, 4, 2],
+    [300 * 1, 1.2, 0],
+  ] as const) {
+    expect(windowS(blocks, workersAndShards)).toBeGreaterThan(attempts * betweenAttemptsS)
+    expect(windowS(blocks, workersAndShards)).toBeGreaterThan(commits * commitsWithinS)
+  }
+  expect(windowS(blocks, 20 * redisSettings.QUEUE_SHARDS.maximum)).toBeLessThan(betweenAttemptsS)
 })
 
 it('remembers tokens on a cluster for longer than any outage of all workers, since that window is also limited by age', () => {
@@ -63,38 +56,31 @@ it('gets the error of a missing quorum from ClickHouse before an insert times ou
   expect(quorumTimeoutMs).toBeGreaterThan(workerLimits.batchBytesMax / 10_000)
 })
 
-describe('the limits of a worker', () => {
-  const { LOCK_DURATION_MS, SHUTDOWN_DEADLINE_MS } = readWorkerConfig({})
+const { LOCK_DURATION_MS, SHUTDOWN_DEADLINE_MS } = readWorkerConfig({})
+const { giveUpMs, insertLingerMaxMs, unknownRejectionMs, requeueMs, batchChunksMax } = workerLimits
 
-  it('let it wait for a restart of ClickHouse while its batches certainly belong to it, so that nothing is looked up', () => {
-    expect(workerLimits.giveUpMs).toBeLessThan(LOCK_DURATION_MS / 2)
-  })
-
-  it('let it hold several batches, and one script can claim each of them', () => {
-    expect(workerLimits.chunksMax).toBeGreaterThanOrEqual(2 * workerLimits.batchChunksMax)
-    // Lua passes about 8,000 arguments to one command, and a claim has three for each chunk.
-    expect(3 * workerLimits.batchChunksMax).toBeLessThan(7_999)
-  })
-
-  it('end a claim and a step of a repair long before another worker may have the batch', () => {
-    expect(workerLimits.claimMaxMs).toBeLessThan(workerLimits.giveUpMs)
-    expect(workerLimits.repairStepMaxMs).toBeLessThan(LOCK_DURATION_MS / 2)
-  })
-
-  it('let an insert of a row that was given up arrive before the row is dead-lettered', () => {
-    // The kernel sends the data of a closed connection again for about 100 s.
-    expect(workerLimits.insertLingerMaxMs).toBeGreaterThan(100_000)
-    expect(workerLimits.insertLingerMaxMs).toBeGreaterThan(workerLimits.insertTimeoutMs)
-  })
-
-  it('let an operator repair a table, and make several attempts meanwhile', () => {
-    expect(workerLimits.unknownRejectionMs).toBeGreaterThan(5 * workerLimits.suspendedRetryMs)
-    // The result of the last attempt is known when an attempt of another worker has ended.
-    expect(workerLimits.unknownRejectionMs).toBeGreaterThan(workerLimits.insertLingerMaxMs)
-  })
-
-  it('leave time for inserts before the deadline of a shutdown', () => {
-    expect(2 * workerLimits.requeueMs).toBeLessThan(SHUTDOWN_DEADLINE_MS)
-    expect(workerLimits.closeMs).toBeLessThan(workerLimits.requeueMs)
-  })
+it.each([
+  // Its batches certainly belong to it then, so that nothing is looked up.
+  ['wait for a restart of ClickHouse', giveUpMs, LOCK_DURATION_MS / 2],
+  ['hold several batches', 2 * batchChunksMax, workerLimits.chunksMax + 1],
+  // Lua passes about 8,000 arguments to one command, and a claim has three for each chunk.
+  ['claim a batch by one script', 3 * batchChunksMax, 7_999],
+  ['end a claim long before it gives up', workerLimits.claimMaxMs, giveUpMs],
+  [
+    'end a step of a repair before another worker has the batch',
+    workerLimits.repairStepMaxMs,
+    LOCK_DURATION_MS / 2,
+  ],
+  // The kernel sends the data of a closed connection again for about 100 s.
+  [
+    'let an insert that was given up arrive',
+    Math.max(100_000, workerLimits.insertTimeoutMs),
+    insertLingerMaxMs,
+  ],
+  ['let an operator repair a table', 5 * workerLimits.suspendedRetryMs, unknownRejectionMs],
+  ['know the result of its last attempt then', insertLingerMaxMs, unknownRejectionMs],
+  ['insert before the deadline of a shutdown', 2 * requeueMs, SHUTDOWN_DEADLINE_MS],
+  ['requeue chunks before it closes', workerLimits.closeMs, requeueMs],
+])('the limits of a worker let it %s', (_what, smaller, larger) => {
+  expect(smaller).toBeLessThan(larger)
 })

@@ -1,6 +1,6 @@
 import { type QueueNames, shardNames } from '@sluice/queue'
 import type { Logger } from '@sluice/runtime'
-import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { workerLimits } from '../src/limits.ts'
 import { fetchLimits } from '../src/shard.ts'
 import { REFRESH_INTERVAL_MS, ServedShards } from '../src/shards.ts'
@@ -15,19 +15,11 @@ describe('a shard', () => {
     worker = new WorkerFixture()
   })
 
-  /** Adds chunks, and lets the worker fetch them. */
-  async function fetch(...ids: readonly string[]): Promise<void> {
-    for (const id of ids) worker.add(id)
+  /** Adds a chunk, and lets the worker fetch it. */
+  async function fetch(id: string): Promise<void> {
+    worker.add(id)
     await worker.clock.pass(fetchLimits.idleIntervalMs)
   }
-
-  it('collects chunks as the settings say', async () => {
-    await fetch('a', 'b', 'c', 'd', 'e')
-    await worker.clock.pass(config.BATCH_WAIT_MS - 1)
-    expect(worker.only('claim')).toEqual(['claim a b c d'])
-    await worker.clock.pass(1)
-    expect(worker.only('claim')).toEqual(['claim a b c d', 'claim e'])
-  })
 
   it('trusts that a batch belongs to it for half of the duration of a lock', async () => {
     worker.insert = () => Promise.reject(insertErrors.transient)
@@ -35,19 +27,7 @@ describe('a shard', () => {
     await worker.clock.pass(config.BATCH_WAIT_MS + config.LOCK_DURATION_MS / 2)
     expect(worker.only('read')).toEqual([])
     await worker.clock.pass(workerLimits.retry.maxMs)
-    expect(worker.only('read')).toHaveLength(1)
-  })
-
-  it('repairs one batch at a time', async () => {
-    worker.owners.set('a', 'B').set('b', 'C')
-    const inserted = Promise.withResolvers<void>()
-    worker.insert = () => inserted.promise
-    await fetch('a', 'b')
-    await worker.clock.pass(1_000)
-    expect(worker.only('insert')).toEqual(['insert B'])
-    inserted.resolve()
-    await worker.clock.pass(0)
-    expect(worker.only('finish')).toEqual(['finish B', 'finish C'])
+    expect(worker.only('read')).not.toEqual([])
   })
 
   it('closes the consumer after everything is delivered', async () => {
@@ -61,7 +41,7 @@ describe('a shard', () => {
 describe('the served shards', () => {
   let started: number[]
   let stopped: number[]
-  let logged: [level: string, fields: unknown, message: string][]
+  let logged: [fields: unknown, message: string][]
   /** What Redis knows. */
   let names: readonly QueueNames[]
   let empty: Set<number>
@@ -77,8 +57,10 @@ describe('the served shards', () => {
   })
 
   const nextRefresh = (): Promise<void> => clock.pass(REFRESH_INTERVAL_MS)
-
-  const log = (level: string) => (fields: unknown, message: string) => logged.push([level, fields, message])
+  const learn = (count: number): void => {
+    refresh = () => Promise.resolve(void (names = shardNames('test', count)))
+  }
+  const log = (fields: unknown, message: string) => logged.push([fields, message])
 
   async function serve(): Promise<ServedShards> {
     const served = new ServedShards({
@@ -94,88 +76,63 @@ describe('the served shards', () => {
         return { heldChunks: 1, loopedAtMs: shard, stop: () => Promise.resolve(void stopped.push(shard)) }
       },
       clock,
-      logger: { info: log('info'), warn: log('warn') } as unknown as Logger,
+      logger: { info: log, warn: log } as unknown as Logger,
     })
     served.start()
     await clock.pass(0)
     return served
   }
 
-  it('serves the shards of the setting at once, although Redis does not reply', async () => {
+  it('are those of the setting at once, although Redis does not reply, and none after the stop', async () => {
     names = shardNames('test', 2)
-    refresh = () => new Promise(() => undefined)
+    const answer = Promise.withResolvers<void>()
+    refresh = async () => {
+      await answer.promise
+      names = shardNames('test', 3)
+    }
     const served = await serve()
     expect(started).toEqual([0, 1])
     await served.stop()
     expect(stopped).toEqual([0, 1])
+    answer.resolve()
+    await nextRefresh()
+    expect(started).toEqual([0, 1])
+    refresh = () => Promise.reject(new Error('not stopped'))
+    await nextRefresh()
+    expect(logged).toEqual([])
   })
 
-  it('serves the shards of the record at the start, and those that are added later', async () => {
-    refresh = () => Promise.resolve(void (names = shardNames('test', 3)))
+  it('are those of the record at the start, and those that are added later', async () => {
+    learn(3)
     const served = await serve()
     expect(started).toEqual([0, 1, 2])
     expect(served.heldChunks).toBe(3)
     empty.add(1)
-    const watched = served.watched.map(async ({ names: { shard }, loopedAtMs, askRedis }) => [
-      shard,
-      loopedAtMs,
-      await askRedis(),
-    ])
+    const watched = served.watched.map(async (shard) => [shard.loopedAtMs, await shard.askRedis()])
     expect(await Promise.all(watched)).toEqual([
-      [0, 0, false],
-      [1, 1, true],
-      [2, 2, false],
+      [0, false],
+      [1, true],
+      [2, false],
     ])
-    await nextRefresh()
-    expect(started).toEqual([0, 1, 2])
-    refresh = () => Promise.resolve(void (names = shardNames('test', 4)))
+    learn(4)
     await nextRefresh()
     expect(started).toEqual([0, 1, 2, 3])
     await served.stop()
     expect(stopped).toEqual([0, 1, 2, 3])
   })
 
-  it('logs once that a retired shard is served, and once that it is empty', async () => {
-    refresh = () => Promise.resolve(void (names = shardNames('test', 3)))
-    empty.add(2)
-    const served = await serve()
+  it('are logged once when a retired one is served, and once when it is empty, also after an error of Redis', async () => {
+    refresh = () => Promise.reject(new Error('NOPERM'))
+    await serve()
+    learn(2)
     await nextRefresh()
     empty.add(1)
     await nextRefresh()
     await nextRefresh()
     expect(logged).toEqual([
-      ['info', { shard: 1 }, 'serving a shard above QUEUE_SHARDS'],
-      ['info', { shard: 2 }, 'serving a shard above QUEUE_SHARDS'],
-      ['info', { shard: 2 }, 'a shard above QUEUE_SHARDS is empty'],
-      ['info', { shard: 1 }, 'a shard above QUEUE_SHARDS is empty'],
+      [{ err: expect.any(Error) }, 'retired shards not read'],
+      [{ shard: 1 }, 'serving a shard above QUEUE_SHARDS'],
+      [{ shard: 1 }, 'a shard above QUEUE_SHARDS is empty'],
     ])
-    await served.stop()
-  })
-
-  it('continues after an error of Redis', async () => {
-    refresh = () => Promise.reject(new Error('NOPERM'))
-    const served = await serve()
-    expect(logged).toEqual([['warn', { err: expect.any(Error) }, 'retired shards not read']])
-    refresh = () => Promise.resolve(void (names = shardNames('test', 2)))
-    await nextRefresh()
-    expect(started).toEqual([0, 1])
-    await served.stop()
-  })
-
-  it('starts no shard after it was stopped', async () => {
-    const answer = Promise.withResolvers<void>()
-    refresh = async () => {
-      await answer.promise
-      names = shardNames('test', 2)
-    }
-    const served = await serve()
-    await served.stop()
-    answer.resolve()
-    await clock.pass(0)
-    expect(started).toEqual([0])
-    const refreshes = vi.fn<() => Promise<void>>(refresh)
-    refresh = refreshes
-    await nextRefresh()
-    expect(refreshes).not.toHaveBeenCalled()
   })
 })

@@ -18,13 +18,10 @@ interface ClientLoad {
   readonly entriesPerRequest: number
 }
 
-const clientLoads: readonly ClientLoad[] = [
-  { name: '1', connections: 1, entriesPerRequest: 1 },
-  { name: '16', connections: 16, entriesPerRequest: 1 },
-  { name: '64', connections: 64, entriesPerRequest: 1 },
-  { name: '256', connections: 256, entriesPerRequest: 1 },
-  { name: '64x100', connections: 64, entriesPerRequest: 100 },
-]
+const clientLoads: readonly ClientLoad[] = [1, 16, 64, 256, '64x100'].map((load) => {
+  const [connections = 0, entriesPerRequest = 1] = String(load).split('x').map(Number)
+  return { name: String(load), connections, entriesPerRequest }
+})
 const SEED = 42
 /** In the first seconds under load the JIT compiles the hot functions, and ClickHouse starts its threads. */
 const WARM_UP_MS = 3_000
@@ -33,21 +30,6 @@ const QUEUE_FILL_MS = 2_000
 const DRAIN_DEADLINE_MS = 60_000
 /** BullMQ counts the jobs here that were ever added to the queue. */
 const COUNTER = '{sluice}:logs:id'
-const columns = [
-  'requests/s',
-  'stored/s',
-  'p50 ms',
-  'p99 ms',
-  'chunks/s',
-  'rows/chunk',
-  'CPU µs/entry: API',
-  'Redis',
-  'all',
-  'cores: Redis',
-  'generator',
-  'others',
-  'Redis B/entry',
-]
 
 const commandLine = new CommandLine(`npm run lab -- clients [options]
 
@@ -66,7 +48,7 @@ let running: Supervisor | undefined
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => void running?.stop({ force: true }).finally(() => process.exit(1)))
 }
-const rows: string[][] = [['load', 'rejected', ...columns]]
+const rows: (readonly (readonly [column: string, cell: string])[])[] = []
 for (const load of loads) {
   console.error(load.name)
   const supervisor = await Supervisor.open()
@@ -79,11 +61,17 @@ for (const load of loads) {
     await supervisor.stop()
   }
 }
-console.log(alignColumns(rows).join('\n'))
+const [first = []] = rows
+const cells = rows.map((row) => row.map(([, cell]) => cell))
+console.log(alignColumns([first.map(([column]) => column), ...cells]).join('\n'))
 process.exit()
 
-/** Measures Sluice, freshly started, under one load. @returns the cells of its row */
-async function measure(system: System, generator: LoadProcess, load: ClientLoad): Promise<string[]> {
+/** Measures Sluice, freshly started, under one load. @returns the columns of its row, and their cells */
+async function measure(
+  system: System,
+  generator: LoadProcess,
+  load: ClientLoad,
+): Promise<readonly (readonly [column: string, cell: string])[]> {
   const { url, apiKey, redisUrl } = system
   const store = new Store(system.clickhouse)
   const requests = [{ share: 1, entries: load.entriesPerRequest }]
@@ -117,24 +105,24 @@ async function measure(system: System, generator: LoadProcess, load: ClientLoad)
   await store.close()
 
   const perEntryUs = (cpuMs: number): number => (cpuMs * 1_000) / result.accepted
-  const figures: readonly (readonly [value: number, digits: number])[] = [
-    [acceptedPerS(result) / load.entriesPerRequest, 0],
-    [backlog.steadyRates(result.startedAtMs, result.windowMs).storedPerS, 0],
-    [result.latencyMs.p50, 2],
-    [result.latencyMs.p99, 1],
-    [(chunks / result.windowMs) * 1_000, 0],
-    [result.accepted / chunks, 1],
-    [perEntryUs(usage.api.cpuMs), 1],
-    [perEntryUs(usage.redis.cpuMs), 1],
-    [perEntryUs(totalCpuMs(usage)), 1],
-    [inWindow.usage.redis.cpuMs / result.windowMs, 2],
-    [result.cpuMs / result.windowMs, 2],
-    [inWindow.othersCores, 2],
-    [queuedBytes / queued.accepted, 0],
+  const figures: readonly (readonly [column: string, value: number, digits: number])[] = [
+    ['requests/s', acceptedPerS(result) / load.entriesPerRequest, 0],
+    ['stored/s', backlog.steadyRates(result.startedAtMs, result.windowMs).storedPerS, 0],
+    ['p50 ms', result.latencyMs.p50, 2],
+    ['p99 ms', result.latencyMs.p99, 1],
+    ['chunks/s', (chunks / result.windowMs) * 1_000, 0],
+    ['rows/chunk', result.accepted / chunks, 1],
+    ['CPU µs/entry: API', perEntryUs(usage.api.cpuMs), 1],
+    ['Redis', perEntryUs(usage.redis.cpuMs), 1],
+    ['all', perEntryUs(totalCpuMs(usage)), 1],
+    ['cores: Redis', inWindow.usage.redis.cpuMs / result.windowMs, 2],
+    ['generator', result.cpuMs / result.windowMs, 2],
+    ['others', inWindow.othersCores, 2],
+    ['Redis B/entry', queuedBytes / queued.accepted, 0],
   ]
   return [
-    load.name,
-    describeRejected(result),
-    ...figures.map(([value, digits]) => formatNumber(value, digits)),
+    ['load', load.name],
+    ['rejected', describeRejected(result)],
+    ...figures.map(([column, value, digits]) => [column, formatNumber(value, digits)] as const),
   ]
 }

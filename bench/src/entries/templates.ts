@@ -1,9 +1,9 @@
 import { integer, pick, pickWeighted, type Random } from '@sluice/harness/random'
 import type { Entry } from '@sluice/schema'
-import { hex, longTailed } from './distributions.ts'
+import { exponential, hex, longTailed } from './distributions.ts'
 
 /** The part of an entry that depends on its template or log file. */
-export type EntryContent = Pick<Entry, 'level' | 'message' | 'service'> &
+type EntryContent = Pick<Entry, 'level' | 'message' | 'service'> &
   Partial<Pick<Entry, 'url' | 'pathname' | 'stack' | 'source'>>
 
 type ContentSource = (random: Random) => EntryContent
@@ -117,12 +117,22 @@ const templates: readonly (readonly [weight: number, template: ContentSource])[]
   [1, failure],
 ]
 
-export function contentFromTemplates(random: Random): EntryContent {
-  return pickWeighted(random, templates)(random)
+/** Mean difference between the timestamps of consecutive entries. */
+const GAP_MS = 3
+
+/** Generates realistic entries. */
+export function entrySource(random: Random, startMs: number): () => Entry {
+  let timeMs = startMs
+  return () => {
+    timeMs += exponential(random, GAP_MS)
+    const content = pickWeighted(random, templates)(random)
+    const timestamp = new Date(timeMs).toISOString()
+    return { ...content, timestamp, environment: 'production', metadata: makeMetadata(random) }
+  }
 }
 
 /** Typical metadata of an application: ids, durations, a nested object, a list of tags. */
-export function makeMetadata(random: Random): Record<string, unknown> {
+function makeMetadata(random: Random): Record<string, unknown> {
   return {
     requestId: hex(random, 16),
     durationMs: Number(longTailed(random, 24).toFixed(2)),

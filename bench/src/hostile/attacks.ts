@@ -101,7 +101,7 @@ let costlyBodies: readonly Buffer[] | undefined
 function drawCostlyBodies(): Buffer[] {
   const random = seededRandom(COSTLY_SEED)
   return Array.from({ length: COSTLY_BODIES }, () =>
-    zstdCompressSync(writeCostlyBody({ ...drawCostlyBody(random), format: 'array' })),
+    zstdCompressSync(writeCostlyBody(drawCostlyBody(random))),
   )
 }
 

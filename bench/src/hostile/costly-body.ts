@@ -3,8 +3,6 @@ import { limits } from '@sluice/schema'
 
 /** The choices that make a body: one entry, repeated, and filled with small parts. */
 export interface CostlyBody {
-  readonly format: 'entry' | 'array' | 'logs' | 'lines'
-  readonly encoding: 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd'
   /** Where the parts are. */
   readonly place: keyof typeof places
   /** The parts, one after another. */
@@ -52,14 +50,6 @@ const parts = {
   blank: ['\t \t \t 1', ' '],
 } as const
 
-/** What is before, after and between entries. */
-const frames = {
-  array: ['[', ']', ','],
-  logs: ['{"logs":[', ']}', ','],
-  lines: ['', '', '\n'],
-} as const
-const formats = ['entry', 'array', 'logs', 'lines'] as const
-const encodings = ['identity', 'gzip', 'deflate', 'br', 'zstd'] as const
 const placeNames = Object.keys(places) as (keyof typeof places)[]
 const partNames = Object.keys(parts) as (keyof typeof parts)[]
 /** The sizes at which something changes: a step, the metadata, the scanner's memory, the body. */
@@ -67,8 +57,6 @@ const sizes = [2_000, 30_000, 65_000, 66_000, 250_000, 1_040_000, limits.bodyByt
 
 export function drawCostlyBody(random: Random): CostlyBody {
   return {
-    format: pick(random, formats),
-    encoding: pick(random, encodings),
     place: pick(random, placeNames),
     parts: Array.from({ length: integer(random, 1, 3) }, () => pick(random, partNames)),
     first: pick(random, partNames),
@@ -78,14 +66,14 @@ export function drawCostlyBody(random: Random): CostlyBody {
   }
 }
 
-/** The bytes before they are encoded: at most the size of the largest body. */
-export function writeCostlyBody({ format, entryBytes, totalBytes, ...body }: CostlyBody): Buffer {
-  if (format === 'entry') return Buffer.from(entryOf(body, totalBytes))
-  const entry = entryOf(body, Math.min(entryBytes, totalBytes - 20))
-  const [head, tail, between] = frames[format]
-  const room = totalBytes - head.length - tail.length
-  const count = Math.min(limits.entriesPerRequestMax, Math.floor(room / (Buffer.byteLength(entry) + 1)))
-  return Buffer.from(head + Array.from({ length: count }, () => entry).join(between) + tail)
+/** Its body, as an array of entries. */
+export function writeCostlyBody({ entryBytes, totalBytes, ...content }: CostlyBody): Buffer {
+  const entry = entryOf(content, Math.min(entryBytes, totalBytes - 20))
+  const count = Math.min(
+    limits.entriesPerRequestMax,
+    Math.floor((totalBytes - 2) / (Buffer.byteLength(entry) + 1)),
+  )
+  return Buffer.from(`[${Array.from({ length: count }, () => entry).join(',')}]`)
 }
 
 type Content = Pick<CostlyBody, 'place' | 'parts' | 'first' | 'last'>

@@ -102,7 +102,7 @@ cores that the host gave to other machines: ${stolenCores.toFixed(2)}`)
 }
 
 /** Prints the rate of each minute, and the most memory and the slowest response until its end. */
-function reportEachMinute({ mostMb }: MemoryWatch): (progress: Progress) => void {
+function reportEachMinute({ mostMb }: ReturnType<typeof watchMemory>): (progress: Progress) => void {
   console.log('minute   entries/s   most MB   slowest ms')
   let [minute, acceptedBefore] = [0, 0]
   const startedMs = performance.now()
@@ -115,13 +115,8 @@ function reportEachMinute({ mostMb }: MemoryWatch): (progress: Progress) => void
   }
 }
 
-interface MemoryWatch {
-  readonly mostMb: () => number
-  readonly stop: () => void
-}
-
 /** Watches the memory of the API. */
-function watchMemory(): MemoryWatch {
+function watchMemory() {
   let mostBytes = 0
   const timer = setInterval(() => {
     mostBytes = Math.max(mostBytes, sizeOf([installation.processes.api.pid ?? 0]).residentBytes)

@@ -1,5 +1,6 @@
 import { seededRandom } from '@sluice/harness/random'
-import { EntrySource } from '../entries/entry-source.ts'
+import { entrySource } from '../entries/templates.ts'
+import type { Entry } from '@sluice/schema'
 import type { PreparedRequest } from './http-connection.ts'
 import type { PoolFacts, Preparation } from './protocol.ts'
 import { otlpBody } from './otlp-body.ts'
@@ -23,14 +24,14 @@ export class RequestPool {
 
   static build({ url, apiKey, requests, format = 'json', seed }: Preparation): RequestPool {
     const random = seededRandom(seed)
-    const source = new EntrySource(random, Date.now())
+    const nextEntry = entrySource(random, Date.now())
     const head = requestHead(new URL(url), apiKey, contentTypes[format])
     const built: PreparedRequest[] = []
     let entries = 0
     let bodyBytes = 0
     while (built.length < requestsMax && entries < entriesMax) {
       const count = pickSize(requests, random())
-      const body = bodyOf(source, count, format)
+      const body = bodyOf(nextEntry, count, format)
       built.push({ bytes: Buffer.concat([head(body.length), body]), entries: count })
       entries += count
       bodyBytes += body.length
@@ -63,8 +64,8 @@ function requestHead(url: URL, apiKey: string, contentType: string): (bodyBytes:
   return (bodyBytes) => Buffer.from(`${fixed}Content-Length: ${bodyBytes}\r\n\r\n`)
 }
 
-function bodyOf(source: EntrySource, count: number, format: BodyFormat): Buffer {
-  const entries = Array.from({ length: count }, () => source.next())
+function bodyOf(nextEntry: () => Entry, count: number, format: BodyFormat): Buffer {
+  const entries = Array.from({ length: count }, nextEntry)
   if (format === 'otlp') return otlpBody(entries)
   return Buffer.from(JSON.stringify(count === 1 ? entries[0] : { logs: entries }))
 }

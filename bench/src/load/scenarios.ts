@@ -23,38 +23,17 @@ const mix = [
   { share: 0.2, entries: 20 },
   { share: 0.1, entries: 100 },
 ]
+const ofOtlp = 'records per request, OTLP in Protocol Buffers'
 
-export const scenarios: readonly Scenario[] = [
-  {
-    name: 'batch-100',
-    title: '100 entries per request',
-    requests: all(100),
-    connections: 24,
-    format: 'json',
-  },
-  { name: 'single', title: 'one entry per request', requests: all(1), connections: 64, format: 'json' },
-  {
-    name: 'mix',
-    title: 'of ten requests, seven with one entry, two with 20, one with 100',
-    requests: mix,
-    connections: 48,
-    format: 'json',
-  },
-  {
-    name: 'otlp',
-    title: '100 records per request, OTLP in Protocol Buffers',
-    requests: all(100),
-    connections: 24,
-    format: 'otlp',
-  },
-  {
-    name: 'otlp-1000',
-    title: '1,000 records per request, OTLP in Protocol Buffers',
-    requests: all(1_000),
-    connections: 8,
-    format: 'otlp',
-  },
-]
+export const scenarios: readonly Scenario[] = (
+  [
+    ['batch-100', '100 entries per request', all(100), 24, 'json'],
+    ['single', 'one entry per request', all(1), 64, 'json'],
+    ['mix', 'of ten requests, seven with one entry, two with 20, one with 100', mix, 48, 'json'],
+    ['otlp', `100 ${ofOtlp}`, all(100), 24, 'otlp'],
+    ['otlp-1000', `1,000 ${ofOtlp}`, all(1_000), 8, 'otlp'],
+  ] as const
+).map(([name, title, requests, connections, format]) => ({ name, title, requests, connections, format }))
 
 export function entriesPerRequest({ requests }: Pick<Scenario, 'requests'>): number {
   return requests.reduce((sum, { share, entries }) => sum + share * entries, 0)

@@ -26,7 +26,7 @@ export class ProcessMeter {
   readonly #pids: Roles<readonly number[]>
   readonly #cpuAtStartMs: Roles<number>
   readonly #startedMs = performance.now()
-  readonly #machineAtStartMs = machineCpuMs()
+  readonly #machineAtStartMs = machineTimes().totalMs
   readonly #ownAtStart = process.cpuUsage()
 
   /** Starts measuring. @param pids the process ids of each role */
@@ -48,7 +48,7 @@ export class ProcessMeter {
     }))
     const own = process.cpuUsage(this.#ownAtStart)
     const knownMs = generatorMs + (own.user + own.system) / 1_000 + totalCpuMs(usage)
-    const othersMs = machineCpuMs() - this.#machineAtStartMs - knownMs
+    const othersMs = machineTimes().totalMs - this.#machineAtStartMs - knownMs
     return { usage, othersCores: Math.max(0, othersMs) / (performance.now() - this.#startedMs) }
   }
 }
@@ -65,18 +65,12 @@ function sum<T>(values: readonly T[], numberOf: (value: T) => number): number {
   return values.reduce((total, value) => total + numberOf(value), 0)
 }
 
-/** CPU time of all programs on all cores since boot, including the time that the host took away. */
-function machineCpuMs(): number {
-  const { programsMs, stolenMs } = machineTimes()
-  return programsMs + stolenMs
-}
-
-/** Times of all cores together since boot: of all programs, and what the host gave to other machines (steal). */
-export function machineTimes(): { readonly programsMs: number; readonly stolenMs: number } {
+/** Times of all cores together since boot: of all programs with what the host gave to other machines (steal), and that alone. */
+export function machineTimes(): { readonly totalMs: number; readonly stolenMs: number } {
   // See proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal.
   const [, ...ticks] = (readFileSync('/proc/stat', 'utf8').split('\n', 1)[0] ?? '').split(/ +/).map(Number)
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = ticks
-  return { programsMs: (user + nice + system + irq + softirq) * TICK_MS, stolenMs: steal * TICK_MS }
+  return { totalMs: (user + nice + system + irq + softirq + steal) * TICK_MS, stolenMs: steal * TICK_MS }
 }
 
 function cpuMs(pid: number): number {

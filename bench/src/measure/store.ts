@@ -10,11 +10,6 @@ const QUERY_TIMEOUT_MS = 30_000
 /** A count costs ClickHouse about a millisecond of CPU time, so polling takes 1 % of a core. */
 const COUNT_POLL_MS = 100
 
-/** Some rows were not stored before the deadline. */
-class NotDrainedError extends Error {
-  override name = 'NotDrainedError'
-}
-
 /** The table in which a system stores its rows. It has the same name in every system. */
 export class Store {
   readonly #client: ClickHouseClient
@@ -43,7 +38,7 @@ export class Store {
    * Waits until the table has at least this many rows.
    *
    * @returns the number of rows at that point
-   * @throws NotDrainedError after the deadline
+   * @throws after the deadline
    */
   async waitForCount(rows: number, options: { deadlineMs: number; signal: AbortSignal }): Promise<number> {
     const endMs = performance.now() + options.deadlineMs
@@ -51,7 +46,7 @@ export class Store {
       const count = await this.count()
       if (count >= rows) return count
       if (performance.now() >= endMs) {
-        throw new NotDrainedError(`${rows - count} of ${rows} entries were not stored before the deadline`)
+        throw new Error(`${rows - count} of ${rows} entries were not stored before the deadline`)
       }
       await delay(COUNT_POLL_MS, undefined, { signal: options.signal })
     }

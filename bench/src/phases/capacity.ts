@@ -82,12 +82,20 @@ async function runTrial(
 ): Promise<Trial> {
   await startPhase(context)
   const meter = new ProcessMeter(context.system.pids())
-  const { load, rates } = await sendAndWatch(context, connections, entriesPerS)
+  const backlog = new BacklogWatch(context.store)
+  const options = { loop: 'open', connections, durationMs: context.windowMs, entriesPerS } as const
+  const running = context.load.run(options, backlog.recordAccepted)
+  await Promise.allSettled([running])
+  await backlog.stop()
+  const load = await running
+  const steady = backlog.steadyRates(load.startedAtMs, load.windowMs)
   const endedMs = performance.now()
   const stored = await drain(context, load.accepted)
   const measured = {
     entriesPerS,
-    ...rates,
+    acceptedPerS: acceptedPerS(load),
+    storedPerS: steady.storedPerS,
+    backlogGrowthPerS: steady.acceptedPerS - steady.storedPerS,
     drainMs: performance.now() - endedMs,
     reading: meter.read(load.cpuMs),
     load,
@@ -97,29 +105,6 @@ async function runTrial(
   const verdict = trial.failures.length === 0 ? 'sustained' : trial.failures.join(', ')
   context.log(`${formatRate(entriesPerS)} sent, ${formatRate(trial.storedPerS)} stored: ${verdict}`)
   return trial
-}
-
-async function sendAndWatch(
-  { store, load, windowMs }: MeasurementContext,
-  connections: number,
-  entriesPerS: number,
-): Promise<{ load: LoadResult; rates: Pick<Trial, 'acceptedPerS' | 'storedPerS' | 'backlogGrowthPerS'> }> {
-  const backlog = new BacklogWatch(store)
-  const options = { loop: 'open', connections, durationMs: windowMs, entriesPerS } as const
-  try {
-    const result = await load.run(options, backlog.recordAccepted)
-    const steady = backlog.steadyRates(result.startedAtMs, result.windowMs)
-    return {
-      load: result,
-      rates: {
-        acceptedPerS: acceptedPerS(result),
-        storedPerS: steady.storedPerS,
-        backlogGrowthPerS: steady.acceptedPerS - steady.storedPerS,
-      },
-    }
-  } finally {
-    await backlog.stop()
-  }
 }
 
 function findFailures({ windowMs }: MeasurementContext, trial: Omit<Trial, 'failures'>): string[] {

@@ -28,24 +28,16 @@ export async function startPhase({ signal, store }: MeasurementContext): Promise
 }
 
 /**
- * How long a queue may take to drain after a window. A system that accepts five times what it stores needs four windows.
- * A system that needs more than six is reported as not draining.
- */
-function drainDeadlineMs({ windowMs }: Pick<MeasurementContext, 'windowMs'>): number {
-  return 30_000 + 6 * windowMs
-}
-
-/**
- * Waits until all accepted entries are stored.
+ * Waits until all accepted entries are stored. A system that accepts five times what it stores needs four windows.
  *
  * @returns the number of rows
- * @throws NotDrainedError
+ * @throws if the system needs more than six
  */
-export async function drain(context: MeasurementContext, accepted: number): Promise<number> {
-  return context.store.waitForCount(accepted, {
-    deadlineMs: drainDeadlineMs(context),
-    signal: context.signal,
-  })
+export async function drain(
+  { windowMs, store, signal }: MeasurementContext,
+  accepted: number,
+): Promise<number> {
+  return store.waitForCount(accepted, { deadlineMs: 30_000 + 6 * windowMs, signal })
 }
 
 export function formatRate(perS: number): string {

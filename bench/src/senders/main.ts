@@ -11,7 +11,7 @@ import { Supervisor } from '@sluice/local'
 import { readNames } from '../options.ts'
 import { alignColumns, formatNumber } from '../report.ts'
 import type { SenderFigures, SenderRun } from './sender-main.ts'
-import { startAnswering, startRealSluice, startClosedPort, startSilent, type Target } from './targets.ts'
+import { startAnswering, startRealSluice, startSilent, type Target } from './targets.ts'
 
 interface SenderCase {
   readonly name: string
@@ -21,7 +21,6 @@ interface SenderCase {
 }
 
 const cases: readonly SenderCase[] = [
-  { name: 'closed', start: startClosedPort, pace: 'flood', hasSpool: false },
   { name: 'silent', start: startSilent, pace: 'flood', hasSpool: false },
   { name: 'answering', start: startAnswering, pace: 'fill', hasSpool: false },
   { name: 'sluice', start: startRealSluice, pace: 'fill', hasSpool: false },

@@ -14,15 +14,6 @@ export interface Target {
 
 const apiKey = 'slk_bench'
 
-/** A port at which nothing listens. */
-export async function startClosedPort(): Promise<Target> {
-  const server = createServer()
-  const url = await listen(server)
-  server.close()
-  await once(server, 'close')
-  return { url, apiKey }
-}
-
 /** A server that never responds. */
 export async function startSilent(): Promise<Target> {
   return { url: await listen(createServer((socket) => socket.on('error', () => undefined).resume())), apiKey }

@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@clickhouse/client'
 import { toClickHouseTime } from '@sluice/rows'
+import { parseObject } from '@sluice/runtime'
 import { hash } from 'node:crypto'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
 import { insertStream, queryIds, type QueryWatcher, selectRows } from './query-watch.ts'
@@ -97,10 +98,6 @@ export class DeadLetters {
 
 /** Empty if it is not a row. */
 function projectOf(text: string): string {
-  try {
-    const { project_id: projectId } = JSON.parse(text) as { project_id?: unknown }
-    return typeof projectId === 'string' ? projectId : ''
-  } catch {
-    return ''
-  }
+  const projectId = parseObject(text)?.['project_id']
+  return typeof projectId === 'string' ? projectId : ''
 }

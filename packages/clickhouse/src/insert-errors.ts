@@ -11,123 +11,47 @@ export { ClickHouseError } from '@clickhouse/client'
  */
 export type InsertFailure = 'transient' | 'too_big' | 'poison' | 'unknown'
 
-/** ClickHouse's names of error codes (its src/Common/ErrorCodes.cpp), by what they mean for an insert. */
-export const listedCodes: Readonly<
-  Record<Exclude<InsertFailure, 'unknown'>, Readonly<Record<number, string>>>
-> = {
+/** ClickHouse's error codes and their names (its src/Common/ErrorCodes.cpp), by what they mean for an insert. */
+const codes: Readonly<Record<Exclude<InsertFailure, 'unknown'>, string>> = {
   // The rows themselves. Columns, constraints and materialized views that an operator adds have their own rules for rows.
-  poison: {
-    6: 'CANNOT_PARSE_TEXT',
-    25: 'CANNOT_PARSE_ESCAPE_SEQUENCE',
-    26: 'CANNOT_PARSE_QUOTED_STRING',
-    27: 'CANNOT_PARSE_INPUT_ASSERTION_FAILED',
-    32: 'ATTEMPT_TO_READ_AFTER_EOF',
-    33: 'CANNOT_READ_ALL_DATA',
-    38: 'CANNOT_PARSE_DATE',
-    41: 'CANNOT_PARSE_DATETIME',
-    53: 'TYPE_MISMATCH',
-    69: 'ARGUMENT_OUT_OF_BOUND',
-    70: 'CANNOT_CONVERT_TYPE',
-    72: 'CANNOT_PARSE_NUMBER',
-    117: 'INCORRECT_DATA',
-    128: 'TOO_LARGE_ARRAY_SIZE',
-    130: 'CANNOT_READ_ARRAY_FROM_TEXT',
-    131: 'TOO_LARGE_STRING_SIZE',
-    153: 'ILLEGAL_DIVISION',
-    190: 'SIZES_OF_ARRAYS_DONT_MATCH',
-    321: 'VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE',
-    349: 'CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN',
-    376: 'CANNOT_PARSE_UUID',
-    395: 'FUNCTION_THROW_IF_VALUE_IS_NON_ZERO',
-    407: 'DECIMAL_OVERFLOW',
-    467: 'CANNOT_PARSE_BOOL',
-    469: 'VIOLATED_CONSTRAINT',
-    561: 'ZSTD_DECODER_FAILED',
-    563: 'CANNOT_READ_MAP_FROM_TEXT',
-    632: 'UNEXPECTED_DATA_AFTER_PARSED_VALUE',
-    675: 'CANNOT_PARSE_IPV4',
-    676: 'CANNOT_PARSE_IPV6',
-    691: 'UNKNOWN_ELEMENT_OF_ENUM',
-  },
-  // The size.
-  too_big: {
-    158: 'TOO_MANY_ROWS',
-    173: 'CANNOT_ALLOCATE_MEMORY',
-    241: 'MEMORY_LIMIT_EXCEEDED',
-    307: 'TOO_MANY_BYTES',
-  },
-  transient: {
-    // An operator must change the tables, the settings or the user. No row is at fault, and all rows wait.
-    8: 'THERE_IS_NO_COLUMN',
-    10: 'NOT_FOUND_COLUMN_IN_BLOCK',
-    16: 'NO_SUCH_COLUMN_IN_TABLE',
-    20: 'NUMBER_OF_COLUMNS_DOESNT_MATCH',
-    43: 'ILLEGAL_TYPE_OF_ARGUMENT',
-    46: 'UNKNOWN_FUNCTION',
-    47: 'UNKNOWN_IDENTIFIER',
-    60: 'UNKNOWN_TABLE',
-    62: 'SYNTAX_ERROR',
-    81: 'UNKNOWN_DATABASE',
-    115: 'UNKNOWN_SETTING',
-    164: 'READONLY',
-    192: 'UNKNOWN_USER',
-    193: 'WRONG_PASSWORD',
-    194: 'REQUIRED_PASSWORD',
-    201: 'QUOTA_EXCEEDED',
-    291: 'DATABASE_ACCESS_DENIED',
-    452: 'SETTING_CONSTRAINT_VIOLATION',
-    497: 'ACCESS_DENIED',
-    511: 'UNKNOWN_ROLE',
-    516: 'AUTHENTICATION_FAILED',
-    // An earlier attempt is still running.
-    216: 'QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING',
-    // The state of the server.
-    74: 'CANNOT_READ_FROM_FILE_DESCRIPTOR',
-    75: 'CANNOT_WRITE_TO_FILE_DESCRIPTOR',
-    76: 'CANNOT_OPEN_FILE',
-    95: 'CANNOT_READ_FROM_SOCKET',
-    96: 'CANNOT_WRITE_TO_SOCKET',
-    159: 'TIMEOUT_EXCEEDED',
-    172: 'CANNOT_CREATE_DIRECTORY',
-    202: 'TOO_MANY_SIMULTANEOUS_QUERIES',
-    203: 'NO_FREE_CONNECTION',
-    204: 'CANNOT_FSYNC',
-    209: 'SOCKET_TIMEOUT',
-    210: 'NETWORK_ERROR',
-    218: 'TABLE_IS_DROPPED',
-    236: 'ABORTED',
-    242: 'TABLE_IS_READ_ONLY',
-    243: 'NOT_ENOUGH_SPACE',
-    252: 'TOO_MANY_PARTS',
-    341: 'UNFINISHED',
-    394: 'QUERY_WAS_CANCELLED',
-    439: 'CANNOT_SCHEDULE_TASK',
-    473: 'DEADLOCK_AVOIDED',
-    499: 'S3_ERROR',
-    677: 'THREAD_WAS_CANCELED',
-    692: 'TOO_MANY_MUTATIONS',
-    700: 'USER_SESSION_LIMIT_EXCEEDED',
-    733: 'TABLE_IS_BEING_RESTARTED',
-    735: 'QUERY_WAS_CANCELLED_BY_CLIENT',
-    745: 'SERVER_OVERLOADED',
-    749: 'TCP_CONNECTION_LIMIT_REACHED',
-    762: 'HTTP_CONNECTION_LIMIT_REACHED',
-    763: 'SESSION_REFUSED',
-    774: 'TABLE_IS_PERMANENTLY_READ_ONLY',
-    777: 'MEMORY_RESERVATION_KILLED',
-    778: 'MEMORY_RESERVATION_FAILED',
-    // The state of a cluster. Fewer replicas are available than a quorum needs (285), or an earlier insert waits for its quorum (286).
-    225: 'NO_ZOOKEEPER',
-    235: 'DUPLICATE_DATA_PART',
-    244: 'UNEXPECTED_ZOOKEEPER_ERROR',
-    254: 'NO_ACTIVE_REPLICAS',
-    279: 'ALL_CONNECTION_TRIES_FAILED',
-    285: 'TOO_FEW_LIVE_REPLICAS',
-    286: 'UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE',
-    319: 'UNKNOWN_STATUS_OF_INSERT',
-    416: 'REPLICA_STATUS_CHANGED',
-    999: 'KEEPER_EXCEPTION',
-  },
+  poison: `
+    6 CANNOT_PARSE_TEXT, 25 CANNOT_PARSE_ESCAPE_SEQUENCE, 26 CANNOT_PARSE_QUOTED_STRING,
+    27 CANNOT_PARSE_INPUT_ASSERTION_FAILED, 32 ATTEMPT_TO_READ_AFTER_EOF, 33 CANNOT_READ_ALL_DATA,
+    38 CANNOT_PARSE_DATE, 41 CANNOT_PARSE_DATETIME, 53 TYPE_MISMATCH, 69 ARGUMENT_OUT_OF_BOUND,
+    70 CANNOT_CONVERT_TYPE, 72 CANNOT_PARSE_NUMBER, 117 INCORRECT_DATA, 128 TOO_LARGE_ARRAY_SIZE,
+    130 CANNOT_READ_ARRAY_FROM_TEXT, 131 TOO_LARGE_STRING_SIZE, 153 ILLEGAL_DIVISION,
+    190 SIZES_OF_ARRAYS_DONT_MATCH, 321 VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE,
+    349 CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN, 376 CANNOT_PARSE_UUID, 395 FUNCTION_THROW_IF_VALUE_IS_NON_ZERO,
+    407 DECIMAL_OVERFLOW, 467 CANNOT_PARSE_BOOL, 469 VIOLATED_CONSTRAINT, 561 ZSTD_DECODER_FAILED,
+    563 CANNOT_READ_MAP_FROM_TEXT, 632 UNEXPECTED_DATA_AFTER_PARSED_VALUE, 675 CANNOT_PARSE_IPV4,
+    676 CANNOT_PARSE_IPV6, 691 UNKNOWN_ELEMENT_OF_ENUM`,
+  too_big: '158 TOO_MANY_ROWS, 173 CANNOT_ALLOCATE_MEMORY, 241 MEMORY_LIMIT_EXCEEDED, 307 TOO_MANY_BYTES',
+  /**
+   * First, an operator must change the tables, the settings or the user: no row is at fault, and all rows wait. Then an earlier attempt is
+   * still running (216). Then the state of the server, and of a cluster: fewer replicas are available than a quorum needs (285), or an
+   * earlier insert waits for its quorum (286).
+   */
+  transient: `
+    8 THERE_IS_NO_COLUMN, 10 NOT_FOUND_COLUMN_IN_BLOCK, 16 NO_SUCH_COLUMN_IN_TABLE,
+    20 NUMBER_OF_COLUMNS_DOESNT_MATCH, 43 ILLEGAL_TYPE_OF_ARGUMENT, 46 UNKNOWN_FUNCTION, 47 UNKNOWN_IDENTIFIER,
+    60 UNKNOWN_TABLE, 62 SYNTAX_ERROR, 81 UNKNOWN_DATABASE, 115 UNKNOWN_SETTING, 164 READONLY,
+    192 UNKNOWN_USER, 193 WRONG_PASSWORD, 194 REQUIRED_PASSWORD, 201 QUOTA_EXCEEDED,
+    291 DATABASE_ACCESS_DENIED, 452 SETTING_CONSTRAINT_VIOLATION, 497 ACCESS_DENIED, 511 UNKNOWN_ROLE,
+    516 AUTHENTICATION_FAILED,
+    216 QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING,
+    74 CANNOT_READ_FROM_FILE_DESCRIPTOR, 75 CANNOT_WRITE_TO_FILE_DESCRIPTOR, 76 CANNOT_OPEN_FILE,
+    95 CANNOT_READ_FROM_SOCKET, 96 CANNOT_WRITE_TO_SOCKET, 159 TIMEOUT_EXCEEDED, 172 CANNOT_CREATE_DIRECTORY,
+    202 TOO_MANY_SIMULTANEOUS_QUERIES, 203 NO_FREE_CONNECTION, 204 CANNOT_FSYNC, 209 SOCKET_TIMEOUT,
+    210 NETWORK_ERROR, 218 TABLE_IS_DROPPED, 236 ABORTED, 242 TABLE_IS_READ_ONLY, 243 NOT_ENOUGH_SPACE,
+    252 TOO_MANY_PARTS, 341 UNFINISHED, 394 QUERY_WAS_CANCELLED, 439 CANNOT_SCHEDULE_TASK,
+    473 DEADLOCK_AVOIDED, 499 S3_ERROR, 677 THREAD_WAS_CANCELED, 692 TOO_MANY_MUTATIONS,
+    700 USER_SESSION_LIMIT_EXCEEDED, 733 TABLE_IS_BEING_RESTARTED, 735 QUERY_WAS_CANCELLED_BY_CLIENT,
+    745 SERVER_OVERLOADED, 749 TCP_CONNECTION_LIMIT_REACHED, 762 HTTP_CONNECTION_LIMIT_REACHED,
+    763 SESSION_REFUSED, 774 TABLE_IS_PERMANENTLY_READ_ONLY, 777 MEMORY_RESERVATION_KILLED,
+    778 MEMORY_RESERVATION_FAILED,
+    225 NO_ZOOKEEPER, 235 DUPLICATE_DATA_PART, 244 UNEXPECTED_ZOOKEEPER_ERROR, 254 NO_ACTIVE_REPLICAS,
+    279 ALL_CONNECTION_TRIES_FAILED, 285 TOO_FEW_LIVE_REPLICAS, 286 UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE,
+    319 UNKNOWN_STATUS_OF_INSERT, 416 REPLICA_STATUS_CHANGED, 999 KEEPER_EXCEPTION`,
 }
 
 export interface ClassifiedError {
@@ -145,7 +69,7 @@ export function classifyInsertError(error: unknown): ClassifiedError {
     return { failure: 'transient', code: error instanceof Error ? error.name : 'unknown' }
   if (error.code === VIOLATED_CONSTRAINT && error.message.includes(`\`${EXPIRY_CONSTRAINT}\``))
     return { failure: 'transient', code: 'VIOLATED_CONSTRAINT' }
-  return listed.get(error.code) ?? { failure: 'unknown', code: error.type ?? error.code }
+  return listedCodes.get(error.code) ?? { failure: 'unknown', code: error.type ?? error.code }
 }
 
 const VIOLATED_CONSTRAINT = '469'
@@ -155,10 +79,13 @@ const VIOLATED_CONSTRAINT = '469'
  */
 export const EXPIRY_CONSTRAINT = 'not_expired'
 
-const failures = ['poison', 'too_big', 'transient'] as const
-const listed: ReadonlyMap<string, ClassifiedError> = new Map(
-  failures.flatMap((failure) =>
-    Object.entries(listedCodes[failure]).map(([number, code]) => [number, { failure, code }] as const),
+/** What each code means, by its number. */
+export const listedCodes: ReadonlyMap<string, ClassifiedError> = new Map(
+  (['poison', 'too_big', 'transient'] as const).flatMap((failure) =>
+    Array.from(
+      codes[failure].matchAll(/(\d+) (\w+)/g),
+      ([, number = '', code = '']) => [number, { failure, code }] as const,
+    ),
   ),
 )
 

@@ -2,7 +2,7 @@ import { readSettings } from '@sluice/runtime'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import {
   type ClickHouseAccess,
   clickhouseAccessFrom,
@@ -24,42 +24,32 @@ afterAll(async () => rm(folder, { recursive: true }))
 const access = (environment: Record<string, string>): ClickHouseAccess =>
   clickhouseAccessFrom(readSettings(clickhouseSettings, environment))
 
-describe('CLICKHOUSE_TLS_CA_FILE', () => {
-  it('is read', () => {
-    const environment = {
-      CLICKHOUSE_URL: 'https://clickhouse:8443',
-      CLICKHOUSE_TLS_CA_FILE: join(folder, 'ca.pem'),
-    }
-    expect(access(environment).tlsCa).toBe('-----BEGIN CERTIFICATE-----\n')
-  })
-
-  it.each([
-    ['a file that does not exist', 'https://clickhouse:8443', 'none.pem', 'cannot be read: ENOENT'],
-    ['a file without a certificate', 'https://clickhouse:8443', 'key.pem', 'contains no PEM certificate'],
-    ['an address without TLS', 'http://clickhouse:8123', 'ca.pem', 'needs an https:// address'],
-  ])('rejects %s', (_what, url, file, reason) => {
-    const environment = { CLICKHOUSE_URL: url, CLICKHOUSE_TLS_CA_FILE: join(folder, file) }
-    expect(() => access(environment)).toThrow(reason)
-  })
+it.each([
+  ['accepts certificates', 'https://clickhouse:8443', 'ca.pem', undefined],
+  ['rejects a file that does not exist', 'https://clickhouse:8443', 'none.pem', 'cannot be read: ENOENT'],
+  [
+    'rejects a file without a certificate',
+    'https://clickhouse:8443',
+    'key.pem',
+    'contains no PEM certificate',
+  ],
+  ['rejects an address without TLS', 'http://clickhouse:8123', 'ca.pem', 'needs an https:// address'],
+])('CLICKHOUSE_TLS_CA_FILE %s', (_what, url, file, reason = '-----BEGIN CERTIFICATE-----') => {
+  const environment = { CLICKHOUSE_URL: url, CLICKHOUSE_TLS_CA_FILE: join(folder, file) }
+  const read = (): unknown => {
+    throw new Error(access(environment).tlsCa)
+  }
+  expect(read).toThrow(reason)
 })
 
-it.each(['nonsense', 'clickhouse:8123', 'tcp://clickhouse:9000', 'http://'])(
-  'rejects the CLICKHOUSE_URL %s',
-  (url) => {
-    expect(() => access({ CLICKHOUSE_URL: url })).toThrow(
-      'CLICKHOUSE_URL must start with http:// or https://',
-    )
-  },
-)
-
-describe('CLICKHOUSE_CLUSTER', () => {
-  it.each(['main', 'prod-eu.1', '{cluster}'])('accepts %s', (cluster) => {
-    expect(access({ CLICKHOUSE_CLUSTER: cluster }).cluster).toBe(cluster)
-  })
-
-  it.each(["a'b", 'a b', '{cluster', '{a-b}', 'a`', 'x'.repeat(65)])('rejects %s', (cluster) => {
-    expect(() => access({ CLICKHOUSE_CLUSTER: cluster })).toThrow('CLICKHOUSE_CLUSTER')
-  })
+// The names of the cluster and the database become part of SQL.
+it.each([
+  ['CLICKHOUSE_URL', ['http://a', 'https://a:1'], ['clickhouse:8123', 'tcp://clickhouse:9000', 'http://']],
+  ['CLICKHOUSE_CLUSTER', ['main', 'prod-eu.1', '{cluster}'], ["a'b", 'a b', '{cluster', '{a-b}', 'a`']],
+  ['CLICKHOUSE_DATABASE', ['a', 'A_1'], ['x; DROP DATABASE y', 'a-b', '1a', 'a.b', '`a`', 'a'.repeat(65)]],
+])('%s has an allowed form', (name, allowed, others) => {
+  for (const value of allowed) expect(Object.values(access({ [name]: value }))).toContain(value)
+  for (const value of others) expect(() => access({ [name]: value })).toThrow(name)
 })
 
 /** The settings in the request of an insert that also passes a setting. */
@@ -76,28 +66,13 @@ async function sentSettings(cluster: { cluster: string } | undefined): Promise<R
   return request?.parameters ?? {}
 }
 
-describe('an insert', () => {
-  it('on a cluster waits for most replicas, in parallel with other inserts, and for half the request timeout at most', async () => {
-    expect(await sentSettings({ cluster: 'main' })).toMatchObject({
-      async_insert: '0',
-      insert_quorum: 'auto',
-      insert_quorum_parallel: '1',
-      insert_quorum_timeout: '30000',
-    })
+it('an insert on a cluster waits for most replicas, in parallel with other inserts, and for half the request timeout at most', async () => {
+  expect(await sentSettings({ cluster: 'main' })).toMatchObject({
+    async_insert: '0',
+    insert_quorum: 'auto',
+    insert_quorum_parallel: '1',
+    insert_quorum_timeout: '30000',
   })
-
-  it('on a single server has no quorum', async () => {
-    const names = Object.keys(await sentSettings(undefined))
-    expect(names).toContain('async_insert')
-    expect(names.filter((name) => name.includes('quorum'))).toEqual([])
-  })
+  const names = Object.keys(await sentSettings(undefined))
+  expect(names.filter((name) => name.includes('quorum'))).toEqual([])
 })
-
-it.each(['x; DROP DATABASE y', 'a-b', '1a', 'a.b', '`a`', 'a'.repeat(65)])(
-  'the settings do not allow the database name %j, since the name becomes part of SQL',
-  (name) => {
-    expect(() => readSettings(clickhouseSettings, { CLICKHOUSE_DATABASE: name })).toThrow(
-      'CLICKHOUSE_DATABASE',
-    )
-  },
-)

@@ -1,15 +1,15 @@
 import { eventually, FaultProxy, pause } from '@sluice/harness'
 import { compressRows } from '@sluice/rows'
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, inject, it, type TestContext } from 'vitest'
 import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
-import { LostQueryError, queryIds, QueryWatch, type QueryWatcher, watchLimits } from '../src/query-watch.ts'
+import { LostQueryError, queryIds, QueryWatch, watchLimits } from '../src/query-watch.ts'
 import { FrameInserter, RowInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
 import { logsTable } from '../src/tables.ts'
 import {
+  connectAgain,
   countRows,
-  databaseOf,
   insertOptions,
   makeRow,
   openTestDatabase,
@@ -40,46 +40,19 @@ afterAll(async () => {
   await slow.close()
 })
 
-const makeFrame = (projectId: string, message?: string): Buffer =>
-  compressRows(makeRow({ projectId }, message === undefined ? {} : { message }))
-
-function rowInserterOf(client: ClickHouseClient, watch: QueryWatcher): RowInserter {
-  return new RowInserter({
-    frameInserter: new FrameInserter(client, watch),
-    storedRows: new StoredRows(client, Date.now, watch),
-    ...insertOptions,
-  })
-}
-
 /** What a worker has, behind a proxy, and a batch of one row. */
-interface Worker {
-  readonly proxy: FaultProxy
-  readonly client: ClickHouseClient
-  readonly watch: QueryWatch
-  readonly rowInserter: RowInserter
-  readonly projectId: string
-  readonly token: string
-  readonly frame: Buffer
-  /** The number of rows of its project. */
-  readonly stored: () => Promise<number>
-}
-
-/** Concurrent tests must register what happens at their end with their context. */
-type AtEnd = TestContext['onTestFinished']
-
 async function openWorker(
   of: ClickHouseClient,
-  atEnd: AtEnd,
+  // Concurrent tests must register what happens at their end with their context.
+  atEnd: TestContext['onTestFinished'],
   { requestTimeoutMs = 60_000, connectionsMax = 4 } = {},
-): Promise<Worker> {
+) {
   const proxy = await FaultProxy.open(inject('services').clickhouse.url)
-  const access = { ...inject('services').clickhouse, url: proxy.url, database: await databaseOf(of) }
-  const client = connectClickHouse(access, { requestTimeoutMs, connectionsMax })
-  const questions = connectClickHouse(access, {
-    requestTimeoutMs: watchLimits.questionTimeoutMs,
-    connectionsMax: 4,
-    reusesConnections: false,
-  })
+  const client = await connectAgain(of, { url: proxy.url, requestTimeoutMs, connectionsMax })
+  const questions = connectClickHouse(
+    { ...inject('services').clickhouse, url: proxy.url, database: 'default' },
+    { requestTimeoutMs: watchLimits.questionTimeoutMs, connectionsMax: 4, reusesConnections: false },
+  )
   atEnd(async () => {
     await proxy.down()
     await client.close()
@@ -90,17 +63,15 @@ async function openWorker(
     isCluster: false,
     monotonicMs: () => performance.now(),
   })
+  const rowInserter = new RowInserter({
+    frameInserter: new FrameInserter(client, watch),
+    storedRows: new StoredRows(client, Date.now, watch),
+    ...insertOptions,
+  })
   const [projectId, token] = [randomUUID(), randomUUID()]
-  return {
-    proxy,
-    client,
-    watch,
-    rowInserter: rowInserterOf(client, watch),
-    projectId,
-    token,
-    frame: makeFrame(projectId),
-    stored: () => countRows(of, logsTable, projectId),
-  }
+  const frame = compressRows(makeRow({ projectId }))
+  const stored = (): Promise<number> => countRows(of, logsTable, projectId)
+  return { proxy, client, watch, rowInserter, token, frame, stored }
 }
 
 /** The ids of Sluice's queries that ClickHouse is running. */
@@ -124,7 +95,6 @@ describe.concurrent('a slow insert', { timeout: TEST_MAX_MS }, () => {
       expect((await runningIds(queryIds.rows(token))).length).toBeLessThanOrEqual(1)
     }
     expect(await insert).toBe('stored')
-    expect(performance.now() - startMs).toBeGreaterThan(SLOW_MS - 500)
     expect(reasons).toEqual([])
     expect(await stored()).toBe(1)
   })
@@ -138,48 +108,21 @@ describe.concurrent('a slow insert', { timeout: TEST_MAX_MS }, () => {
     await expect(attempts.run()).rejects.toThrow('Timeout error.')
     await expect(attempts.run()).rejects.toMatchObject({ name: 'StillRunningError' })
     // Another worker recovers the batch, and cannot ask. ClickHouse itself rejects the copy.
-    const other = rowInserterOf(slow, unwatched).prepare([frame], token, true)
-    await expect(other.run()).rejects.toMatchObject({ code: '216' })
-    await expect(attempts.run()).rejects.toMatchObject({ name: 'StillRunningError' })
+    const copy = new FrameInserter(slow, unwatched).insert([frame], token)
+    await expect(copy).rejects.toMatchObject({ code: '216' })
     expect(await runningIds(queryIds.rows(token))).toHaveLength(1)
     await eventually(async () => expect(await attempts.run()).toBe('stored'))
     expect(await stored()).toBe(1)
   })
-
-  it('does not make the consumption of its token wait', async ({ onTestFinished }) => {
-    const { rowInserter, frame, token, stored } = await openWorker(slow, onTestFinished)
-    const insert = rowInserter.prepare([frame], token, false).run()
-    await isEventuallyRunning(queryIds.rows(token))
-    const consumption = rowInserter.consumeToken([frame], token, () => undefined)
-    await isEventuallyRunning(queryIds.consumedToken(token))
-    expect(await Promise.all([insert, consumption])).toEqual(['stored', 'stored'])
-    expect(await stored()).toBe(1)
-  })
-
-  it('makes ClickHouse reject a large copy before it is sent, and leaves connections that work', async ({
-    onTestFinished,
-  }) => {
-    const { rowInserter, client, projectId, frame, token, stored } = await openWorker(slow, onTestFinished)
-    const running = rowInserter.prepare([frame], token, false).run()
-    await isEventuallyRunning(queryIds.rows(token))
-    // Random digits stay large when they are compressed.
-    const large = Array.from({ length: 64 }, () => makeFrame(projectId, randomBytes(100_000).toString('hex')))
-    const copy = new FrameInserter(client, unwatched)
-    for (let attempt = 0; attempt < 3; attempt += 1)
-      await expect(copy.insert(large, token)).rejects.toMatchObject({ code: '216' })
-    expect(await running).toBe('stored')
-    expect(await stored()).toBe(1)
-  })
 })
 
-/** Runs attempts like the worker, until one succeeds. @returns the errors of the others, and how long it took */
-async function retry(attempt: () => Promise<unknown>): Promise<{ errors: unknown[]; tookMs: number }> {
-  const startMs = performance.now()
+/** Runs attempts like the worker, until one succeeds. @returns the errors of the others */
+async function retry(attempt: () => Promise<unknown>): Promise<unknown[]> {
   const errors: unknown[] = []
   for (;;) {
     try {
       await attempt()
-      return { errors, tookMs: performance.now() - startMs }
+      return errors
     } catch (error) {
       errors.push(error)
       await pause(100)
@@ -188,23 +131,26 @@ async function retry(attempt: () => Promise<unknown>): Promise<{ errors: unknown
 }
 
 describe.concurrent('silent connections, while new ones work', { timeout: TEST_MAX_MS }, () => {
-  it('are given up, and an insert that never arrived is stored once on a new one', async ({
+  it('are given up, and an insert that never arrived is stored once on a new one, and a lookup finds it', async ({
     onTestFinished,
   }) => {
     // With one connection, the next insert must use the connection that this insert leaves open.
     const worker = await openWorker(fast, onTestFinished, { connectionsMax: 1 })
-    const { proxy, rowInserter, watch, projectId, frame, token, stored } = worker
-    await rowInserter.prepare([makeFrame(projectId)], randomUUID(), false).run()
+    const { proxy, rowInserter, watch, frame, token, stored } = worker
+    await rowInserter.findStored([frame])
     expect(proxy.silence()).toBeGreaterThan(0)
     const attempts = rowInserter.prepare([frame], token, false)
     const notReady = eventually(async () => expect(watch.readiness.ready).toBe(false))
-    const { errors, tookMs } = await retry(() => attempts.run())
+    expect(await retry(() => attempts.run())).toEqual([expect.any(LostQueryError)])
     await notReady
-    expect(errors).toEqual([expect.any(LostQueryError)])
-    expect(tookMs).toBeLessThan(20_000)
     expect(watch.readiness).toEqual({ ready: true, reasons: [] })
     expect(watch.isAlive).toBe(true)
-    expect(await stored()).toBe(2)
+    proxy.silence()
+    const lookupError = expect.objectContaining({
+      message: expect.stringContaining('LostQueryError'),
+    }) as unknown
+    expect(await retry(() => rowInserter.findStored([frame]))).toEqual([lookupError])
+    expect(await stored()).toBe(1)
   })
 
   it('are given up, and an insert that ClickHouse runs meanwhile is stored once', async ({
@@ -215,55 +161,29 @@ describe.concurrent('silent connections, while new ones work', { timeout: TEST_M
     const reasons = new Set<string>()
     const timer = setInterval(() => watch.readiness.reasons.forEach((reason) => reasons.add(reason)), 50)
     onTestFinished(() => clearInterval(timer))
-    const result = retry(() => attempts.run())
+    const errors = retry(() => attempts.run())
     await isEventuallyRunning(queryIds.rows(token))
     proxy.silence()
-    const { errors, tookMs } = await result
     // It was given up when ClickHouse no longer ran it.
-    expect(errors).toEqual([expect.any(LostQueryError)])
-    expect(tookMs).toBeGreaterThan(SLOW_MS)
-    expect(tookMs).toBeLessThan(SLOW_MS + 20_000)
+    expect(await errors).toEqual([expect.any(LostQueryError)])
     expect([...reasons]).toEqual([expect.stringContaining('does not run queries that wait')])
     expect(await stored()).toBe(1)
-  })
-
-  it('are given up by lookups', async ({ onTestFinished }) => {
-    const { proxy, rowInserter, frame, token } = await openWorker(fast, onTestFinished)
-    await rowInserter.prepare([frame], token, false).run()
-    // The response of an insert is read in the background, so its connection may not be free yet.
-    await rowInserter.findStored([frame])
-    proxy.silence()
-    const { errors, tookMs } = await retry(() => rowInserter.findStored([frame]))
-    expect(errors).toEqual([expect.objectContaining({ message: expect.stringContaining('LostQueryError') })])
-    expect(tookMs).toBeLessThan(20_000)
   })
 })
 
 describe.concurrent('a ClickHouse that is silent on new connections too', { timeout: TEST_MAX_MS }, () => {
-  it('is reported within 10 s, and an insert is stored once when it responds again', async ({
-    onTestFinished,
-  }) => {
+  it('is reported, and an insert is stored once when it responds again', async ({ onTestFinished }) => {
     const { proxy, rowInserter, watch, frame, token, stored } = await openWorker(fast, onTestFinished)
     proxy.hold('both')
-    const startMs = performance.now()
     const attempts = rowInserter.prepare([frame], token, false)
-    let result: unknown
-    void attempts.run().then(
-      (value) => (result = value),
-      (error: unknown) => (result = error),
-    )
-    await eventually(async () =>
-      expect(watch.readiness.reasons).toEqual(['ClickHouse does not answer on new connections']),
-    )
-    expect(performance.now() - startMs).toBeLessThan(10_000)
+    const result = attempts.run().catch((error: unknown) => error)
+    const reasons = ['ClickHouse does not answer on new connections']
+    await eventually(async () => expect(watch.readiness.reasons).toEqual(reasons))
     expect(watch.isAlive).toBe(true)
-    // It is not given up: ClickHouse has not said that it does not run it.
-    await pause(5_000)
-    expect(result).toBeUndefined()
     // The connections that were made in the meantime stay silent. New ones work.
     proxy.silence()
     proxy.resume()
-    await eventually(async () => expect(result).toBeInstanceOf(LostQueryError))
+    expect(await result).toBeInstanceOf(LostQueryError)
     expect(await attempts.run()).toBe('stored')
     expect(watch.readiness).toEqual({ ready: true, reasons: [] })
     expect(await stored()).toBe(1)

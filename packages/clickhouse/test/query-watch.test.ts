@@ -1,8 +1,6 @@
 import { HttpServer } from '@sluice/harness/http-server'
-import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
-import { DeadLetters } from '../src/dead-letters.ts'
 import {
   LostQueryError,
   QueryWatch,
@@ -12,7 +10,7 @@ import {
   watchLimits,
 } from '../src/query-watch.ts'
 import { FrameInserter } from '../src/row-inserter.ts'
-import { insertOptions, unwatched } from './test-database.ts'
+import { unwatched } from './test-database.ts'
 
 const SILENCE = new Error('Timeout error.')
 const READY = { ready: true, reasons: [] }
@@ -86,59 +84,46 @@ async function runUnanswered(responses: readonly Finding[]): Promise<void> {
   })
 }
 
-describe('a query without a response', () => {
-  it.each([
-    ['ClickHouse does not run it, by two questions', [false, false, true]],
-    ['ClickHouse does not run it, and is silent at times', [SILENCE, false, SILENCE, false]],
-    ['ClickHouse is silent, by two questions in a row', [SILENCE, SILENCE, true]],
-  ])('is given up when %s', async (_when, responses) => {
-    await expect(runUnanswered(responses)).rejects.toThrow(LostQueryError)
-    expect(askedAtMs.slice(0, 2)).toEqual([4_000, 7_000])
-  })
-
-  it.each([
-    ['while ClickHouse runs it', [true, true, true, true]],
-    ['by one question, since its response may be in flight', [true, false, true, false, true]],
-    ['by one question without a response', [SILENCE, true, SILENCE, true, SILENCE]],
-    ['if ClickHouse does not say whether it runs it', [new Error('no permission'), new Error('no'), true]],
-  ])('is not given up %s', async (_when, responses) => {
-    await expect(runUnanswered(responses)).rejects.toThrow(SILENCE.message)
-  })
-
-  it('is not asked about while its request is being sent', async () => {
-    piecesAtMs = [1_000, 4_000, 7_000, 9_000]
-    await expect(runUnanswered([true])).rejects.toThrow(SILENCE.message)
-    expect(askedAtMs).toEqual([13_000])
-  })
-
-  it('is not given up if its request makes progress between two questions', async () => {
-    piecesAtMs = [6_000, 12_000, 17_000]
-    await expect(runUnanswered([false, false, false, true])).rejects.toThrow(SILENCE.message)
-  })
+it.each([
+  ['ClickHouse does not run it, by two questions', [false, false, true]],
+  ['ClickHouse does not run it, and is silent at times', [SILENCE, false, SILENCE, false]],
+  ['ClickHouse is silent, by two questions in a row', [SILENCE, SILENCE, true]],
+])('gives up a query without a response when %s', async (_when, responses) => {
+  await expect(runUnanswered(responses)).rejects.toThrow(LostQueryError)
+  expect(askedAtMs.slice(0, 2)).toEqual([4_000, 7_000])
 })
 
-it('asks nothing about a query that gets its response soon', async () => {
+it.each([
+  ['while ClickHouse runs it', [true, true, true, true]],
+  ['by one question, since its response may be in flight', [true, false, true, false, true]],
+  ['by one question without a response', [SILENCE, true, SILENCE, true, SILENCE]],
+  ['if ClickHouse does not say whether it runs it', [new Error('no permission'), new Error('no'), true]],
+  [
+    'if its request makes progress between two questions',
+    [false, false, false, true],
+    [6_000, 12_000, 17_000],
+  ],
+])('does not give up a query without a response %s', async (_when, responses, pieces: number[] = []) => {
+  piecesAtMs = pieces
+  await expect(runUnanswered(responses)).rejects.toThrow(SILENCE.message)
+})
+
+it('asks nothing about a query while its request is being sent, or if it gets its response soon', async () => {
+  piecesAtMs = [1_000, 4_000, 7_000, 9_000]
+  await expect(runUnanswered([true])).rejects.toThrow(SILENCE.message)
+  expect(askedAtMs).toEqual([13_000])
   findings = [false]
   expect(await watch.run('id', async () => 'result')).toBe('result')
-  expect(askedAtMs).toEqual([])
+  expect(askedAtMs).toEqual([13_000])
 })
 
-it('knows that a query is running only if ClickHouse says so', async () => {
+it('knows that a query is running only if ClickHouse says so, and never on a cluster: another server may run it', async () => {
   findings = [true, false, new Error('no permission'), SILENCE]
   const known: boolean[] = []
   while (findings.length > 0) known.push(await watch.isRunning('id'))
   expect(known).toEqual([true, false, false, false])
-})
-
-it('on a cluster it is not known whether a query is running, since another server may run it', async () => {
   const cluster = new QueryWatch({ client: questionsOf(() => true), isCluster: true, monotonicMs: () => 0 })
   expect(await cluster.isRunning('id')).toBe(false)
-})
-
-it('reports a silent connection within 10 s, and gives it up soon enough for a retry within 20 s', () => {
-  const { quietMs, intervalMs, questionTimeoutMs, missingMax } = watchLimits
-  expect(quietMs + questionTimeoutMs).toBeLessThan(10_000)
-  expect(quietMs + (missingMax - 1) * intervalMs + missingMax * questionTimeoutMs).toBeLessThan(15_000)
 })
 
 /** Asks, and gets no response. */
@@ -147,44 +132,22 @@ async function askInVain(): Promise<void> {
   await watch.isRunning('id')
 }
 
-/** Questions without a response, every six seconds. */
-async function askFor(silentMs: number): Promise<void> {
-  for (const endMs = nowMs + silentMs; nowMs < endMs; nowMs += 6_000) await askInVain()
-}
-
-async function hearAnswer(): Promise<void> {
-  await watch.run('another', async () => 'a result')
-}
-
 describe('readiness', () => {
-  it('is there before the first query, and ends with a question without a response', async () => {
+  it.each([
+    ['returns with a result', undefined],
+    ['returns with an error of ClickHouse', Object.assign(new Error('m'), { code: '241' })],
+    ['returns with a refused connection', Object.assign(new Error('m'), { code: 'ECONNREFUSED' })],
+    ['does not return with a timeout of the client', SILENCE],
+    ['does not return with a timeout of the kernel', Object.assign(new Error('m'), { code: 'ETIMEDOUT' })],
+  ])('ends with a question without a response, and %s', async (what, error) => {
     expect(watch.readiness).toEqual(READY)
     await askInVain()
     expect(watch.readiness).toEqual(SILENT)
-  })
-
-  it.each([
-    ['a result', undefined],
-    ['an error of ClickHouse', Object.assign(new Error('m'), { code: '241' })],
-    ['a refused connection', Object.assign(new Error('m'), { code: 'ECONNREFUSED' })],
-    ['a reset connection', Object.assign(new Error('m'), { code: 'ECONNRESET' })],
-    ['a page of a load balancer', new Error('<html>502 Bad Gateway</html>')],
-  ])('returns with %s', async (_what, error) => {
-    await askInVain()
     const send = async () => {
       if (error !== undefined) throw error
     }
     expect(await watch.run('id', send).catch((thrown: unknown) => thrown)).toBe(error)
-    expect(watch.readiness).toEqual(READY)
-  })
-
-  it.each([
-    ['the client', SILENCE],
-    ['the kernel', Object.assign(new Error('m'), { code: 'ETIMEDOUT' })],
-  ])('does not return with a timeout of %s', async (_what, error) => {
-    await askInVain()
-    await expect(watch.run('id', () => Promise.reject(error))).rejects.toBe(error)
-    expect(watch.readiness).toEqual(SILENT)
+    expect(watch.readiness).toEqual(what.startsWith('returns') ? READY : SILENT)
   })
 
   it('returns when nothing waits for ClickHouse any more', async () => {
@@ -206,29 +169,26 @@ describe('readiness', () => {
   })
 })
 
-describe('liveness', () => {
-  it('ends after two minutes without any response', async () => {
-    await askFor(120_000)
-    expect(watch.isAlive).toBe(true)
-    await askFor(12_000)
-    expect(watch.isAlive).toBe(false)
-    await hearAnswer()
-    expect(watch.isAlive).toBe(true)
-  })
+/** Questions without a response, every six seconds. */
+async function askFor(silentMs: number): Promise<void> {
+  for (const endMs = nowMs + silentMs; nowMs < endMs; nowMs += 6_000) await askInVain()
+}
 
-  it('is there if nothing waits for ClickHouse', async () => {
-    await askFor(60_000)
-    nowMs += 600_000
-    expect(watch.isAlive).toBe(true)
-    // The process was suspended, or had no queries. The silence begins again.
-    await askFor(60_000)
-    expect(watch.isAlive).toBe(true)
-  })
+it('is alive until nothing has responded for two minutes, while something waited', async () => {
+  await askFor(60_000)
+  nowMs += 600_000
+  expect(watch.isAlive).toBe(true)
+  // The process was suspended, or had no queries. The silence begins again.
+  await askFor(120_000)
+  expect(watch.isAlive).toBe(true)
+  await askFor(12_000)
+  expect(watch.isAlive).toBe(false)
+  await watch.run('another', async () => 'a result')
+  expect(watch.isAlive).toBe(true)
 })
 
 describe('a response that begins', () => {
   const frames = [Buffer.from('frame')]
-  const WAIT = { interval: 1 }
   /** The number of responses. The first one never ends, the others are complete. */
   let begun: number
   let server: HttpServer
@@ -271,27 +231,18 @@ describe('a response that begins', () => {
     await server.close()
   })
 
-  const letter = { code: 'INCORRECT_DATA', reason: 'a reason', text: '{}' }
-  const makeDeadLetters = (queries: QueryWatcher): DeadLetters =>
-    new DeadLetters(client, randomUUID, Date.now, insertOptions, queries)
-
   it.each<
     [what: string, method: 'exec' | 'query', send: (token: string, queries: QueryWatcher) => Promise<unknown>]
   >([
     ['an insert', 'exec', (token, queries) => new FrameInserter(client, queries).insert(frames, token)],
-    [
-      'an insert of a dead letter',
-      'exec',
-      (token, queries) => makeDeadLetters(queries).prepare([letter], token, false).run(),
-    ],
     ['a lookup', 'query', (token, queries) => selectRows(client, queries, token, { query: 'SELECT 1' })],
   ])(
-    'and does not end is given up, and its connection does not make others wait: %s',
+    'of %s and does not end is given up, and its connection does not make others wait',
     async (_what, method, send) => {
       const spy = vi.spyOn(client, method)
       const sent = send('first', watch)
       sent.catch(() => undefined)
-      await vi.waitFor(() => expect(spy).toHaveBeenCalled(), WAIT)
+      await vi.waitFor(() => expect(spy).toHaveBeenCalled(), { interval: 1 })
       await spy.mock.results[0]?.value
       lose()
       await expect(sent).rejects.toThrow(LostQueryError)

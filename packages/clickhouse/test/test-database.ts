@@ -5,6 +5,7 @@ import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
 import type { InsertOnceOptions } from '../src/insert-once.ts'
 import { migrate, migrationsFolder, readMigrations } from '../src/migrate.ts'
 import type { QueryWatcher } from '../src/query-watch.ts'
+import { logsTable } from '../src/tables.ts'
 
 /** Creates a database with Sluice's tables in the ClickHouse of the tests. */
 export async function openTestDatabase(): Promise<ClickHouseClient> {
@@ -50,10 +51,26 @@ export async function select<Row>(
   return result.json<Row>()
 }
 
-/** The name of a client's database. */
-export async function databaseOf(clickhouse: ClickHouseClient): Promise<string> {
-  const [row] = await select<{ name: string }>(clickhouse, 'SELECT currentDatabase() AS name')
-  return row?.name ?? ''
+/**
+ * Another client for the database of a client.
+ *
+ * @param rowsReadMax ClickHouse rejects a query that reads more rows
+ */
+export async function connectAgain(
+  clickhouse: ClickHouseClient,
+  {
+    rowsReadMax = 0,
+    url = inject('services').clickhouse.url,
+    requestTimeoutMs = 20_000,
+    connectionsMax = 4,
+  } = {},
+): Promise<ClickHouseClient> {
+  const [row] = await select<{ database: string }>(clickhouse, 'SELECT currentDatabase() AS database')
+  const access = { ...inject('services').clickhouse, database: row?.database ?? '' }
+  return connectClickHouse(
+    { ...access, url: `${url}?ch_max_rows_to_read=${rowsReadMax}` },
+    { requestTimeoutMs, connectionsMax },
+  )
 }
 
 /** Counts the rows of a project in a table. */
@@ -79,4 +96,27 @@ export async function loseRows(
     query_params: { projectId },
     clickhouse_settings: { lightweight_deletes_sync: '2' },
   })
+}
+
+/** The rows of one index entry of a table: ClickHouse reads no fewer. */
+export const GRANULE_ROWS = 8_192
+
+/**
+ * Fills `logs` with rows of 20 projects, `demo-0` to `demo-19`, as one part. They were received in the minute before `endMs`, and
+ * their timestamps are scattered over the 30 days before.
+ */
+export async function fillLogs(
+  clickhouse: ClickHouseClient,
+  rows: number,
+  endMs: number,
+  expiresOn: string,
+): Promise<void> {
+  await clickhouse.command({
+    query: `INSERT INTO ${logsTable} (project_id, received_at, expires_on, id, timestamp)
+      SELECT concat('demo-', toString(intHash64(number) % 20)), fromUnixTimestamp64Milli({endMs: Int64} - number % 60000) AS received,
+        {expiresOn: Date}, generateUUIDv4(), toDateTime64(received, 6, 'UTC') - toIntervalMicrosecond(cityHash64(number) % 2592000000000)
+      FROM numbers_mt({rows: UInt64})`,
+    query_params: { endMs, expiresOn, rows },
+  })
+  await clickhouse.command({ query: `OPTIMIZE TABLE ${logsTable} FINAL` })
 }

@@ -2,12 +2,11 @@ import { eventually } from '@sluice/harness'
 import { compressRows, rowKey } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { afterAll, beforeEach, describe, expect, inject, it } from 'vitest'
-import { connectClickHouse } from '../src/client.ts'
+import { afterAll, beforeEach, expect, it } from 'vitest'
 import { FrameInserter, RowInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
 import { insertBlock, logsInsertQuery, logsInsertSettings, logsTable } from '../src/tables.ts'
-import { databaseOf, insertOptions, makeRow, openTestDatabase, select, unwatched } from './test-database.ts'
+import { connectAgain, insertOptions, makeRow, openTestDatabase, select, unwatched } from './test-database.ts'
 
 // The splitter of batches relies on what is tested here. It is a property of ClickHouse, not of this project's code.
 
@@ -20,19 +19,16 @@ const ROUNDS = 20
 /** The worker that splits the batch. */
 const splitter = await openTestDatabase()
 /** The workers that insert the batch as a whole. */
-const others = connectClickHouse(
-  { ...inject('services').clickhouse, database: await databaseOf(splitter) },
-  { requestTimeoutMs: 20_000, connectionsMax: 4 },
-)
+const others = await connectAgain(splitter)
 const rowInserter = new RowInserter({
   frameInserter: new FrameInserter(splitter, unwatched),
   storedRows: new StoredRows(splitter, Date.now, unwatched),
   ...insertOptions,
 })
 
+let partitions: readonly [readonly string[], readonly string[]]
 /** Rows of two days of expiry, and therefore of two partitions, alternating. */
 let batch: readonly string[]
-let partitions: readonly [readonly string[], readonly string[]]
 let projectId: string
 let token: string
 
@@ -48,13 +44,13 @@ function makeBatch(): void {
   projectId = randomUUID()
   token = randomUUID()
   const receivedAtMs = Date.now()
-  batch = [30, 31, 30, 31, 30, 31].map((retentionDays) =>
-    makeRow({ projectId, retentionDays, receivedAtMs }, { message: LONG_MESSAGE }),
-  )
+  const rowOf = (retentionDays: number): string =>
+    makeRow({ projectId, retentionDays, receivedAtMs }, { message: LONG_MESSAGE })
   partitions = [
-    batch.filter((_row, index) => index % 2 === 0),
-    batch.filter((_row, index) => index % 2 === 1),
+    [rowOf(30), rowOf(30), rowOf(30)],
+    [rowOf(31), rowOf(31), rowOf(31)],
   ]
+  batch = [0, 1, 2].flatMap((i) => partitions.map((rows) => rows[i] ?? ''))
 }
 
 /** Inserts the whole batch. Each insert has another query id: on a cluster, servers do not know the queries of each other. */
@@ -74,13 +70,12 @@ async function storedIds(): Promise<string[]> {
   return (await select<{ id: string }>(splitter, query, { projectId })).map(({ id }) => id).toSorted()
 }
 
-interface RunningInsert {
-  /** Sends the rest of the rows, and waits until ClickHouse has confirmed the insert. */
-  finish(): Promise<void>
-}
-
-/** Starts an insert like FrameInserter, but sends the second half of the rows later. Resolves when ClickHouse runs the insert. */
-async function start(rows: readonly string[]): Promise<RunningInsert> {
+/**
+ * Starts an insert like FrameInserter, but sends the second half of the rows later. Resolves when ClickHouse runs the insert.
+ *
+ * @returns sends the rest of the rows, and waits until ClickHouse has confirmed the insert
+ */
+async function start(rows: readonly string[]): Promise<() => Promise<void>> {
   const text = rows.join('')
   const middle = text.length / 2
   const [firstHalf, secondHalf] = [compressRows(text.slice(0, middle)), compressRows(text.slice(middle))]
@@ -106,13 +101,11 @@ async function start(rows: readonly string[]): Promise<RunningInsert> {
     },
   })
   await Promise.race([confirmed, eventually(async () => expect(await isRunning(queryId)).toBe(true))])
-  return {
-    finish: async () => {
-      expect(await isRunning(queryId)).toBe(true)
-      held.resolve()
-      const { stream } = await confirmed
-      stream.resume()
-    },
+  return async () => {
+    expect(await isRunning(queryId)).toBe(true)
+    held.resolve()
+    const { stream } = await confirmed
+    stream.resume()
   }
 }
 
@@ -121,91 +114,52 @@ async function isRunning(queryId: string): Promise<boolean> {
   return (await select(splitter, query, { queryId })).length > 0
 }
 
-it('stores a batch whose insert is held, if its token is not consumed', async () => {
-  const insert = await start(batch)
-  expect(await storedIds()).toEqual([])
-  await insert.finish()
+it('makes a later insert of the batch store only the rows of the partition where its token is not consumed', async () => {
+  const [consumed, unused] = partitions
+  await consume(consumed[1])
+  // The first row counts, whichever rows follow.
+  await consume(consumed[0])
+  expect(await storedIds()).toEqual(idsOf([consumed[1]]))
+  for (let times = 0; times < 2; times += 1) {
+    await insertBatch()
+    expect(await storedIds()).toEqual(idsOf([consumed[1], ...unused]))
+  }
+})
+
+it('makes an insert that is already running store only the rows of the other partition', async () => {
+  const [consumed, unused] = partitions
+  const finish = await start(batch)
+  await consume(consumed[0])
+  expect(await storedIds()).toEqual(idsOf([consumed[0]]))
+  await finish()
+  expect(await storedIds()).toEqual(idsOf([consumed[0], ...unused]))
+})
+
+it('adds nothing if the batch is stored, or was stored while the consumption was running', async () => {
+  const finish = await start(partitions[0].slice(0, 1))
+  await insertBatch()
+  await finish()
+  for (const row of partitions[0]) await consume(row)
   expect(await storedIds()).toEqual(idsOf(batch))
 })
 
-describe.each([
-  ['the first', 0],
-  ['the second', 1],
-] as const)('a token that is consumed in %s partition', (_which, index) => {
-  let consumed: readonly string[]
-  let unused: readonly string[]
-
-  beforeEach(() => {
-    consumed = partitions[index]
-    unused = partitions[1 - index] ?? []
-  })
-
-  it('makes a later insert of the batch store only the rows of the other partition', async () => {
-    await consume(consumed[1])
-    expect(await storedIds()).toEqual(idsOf([consumed[1]]))
-    await insertBatch()
-    expect(await storedIds()).toEqual(idsOf([consumed[1], ...unused]))
-    await insertBatch()
-    expect(await storedIds()).toEqual(idsOf([consumed[1], ...unused]))
-  })
-
-  it('makes an insert that is already running store only the rows of the other partition', async () => {
-    const insert = await start(batch)
-    await consume(consumed[0])
-    expect(await storedIds()).toEqual(idsOf([consumed[0]]))
-    await insert.finish()
-    expect(await storedIds()).toEqual(idsOf([consumed[0], ...unused]))
-  })
-
-  it('was used already if the batch is stored, and then adds nothing', async () => {
-    await insertBatch()
-    for (const row of consumed) await consume(row)
-    expect(await storedIds()).toEqual(idsOf(batch))
-  })
-
-  it('was used already if the batch was stored while the consumption was running, and then adds nothing', async () => {
-    const consumption = await start(consumed.slice(0, 1))
-    await insertBatch()
-    await consumption.finish()
-    expect(await storedIds()).toEqual(idsOf(batch))
-  })
-
-  it('stays consumed by the first row, whichever rows follow', async () => {
-    await consume(consumed[2])
-    await consume(consumed[0])
-    await consume(consumed[2])
-    expect(await storedIds()).toEqual(idsOf([consumed[2]]))
-  })
+it('makes every insert of the batch, later or already running, store nothing if its token is consumed in both partitions', async () => {
+  const inserts = [await start(batch), await start(batch.toReversed())]
+  const rows = [partitions[1][0], partitions[0][0]]
+  for (const row of rows) await consume(row)
+  expect(await storedIds()).toEqual(idsOf(rows))
+  for (const finish of inserts) await finish()
+  await insertBatch()
+  expect(await storedIds()).toEqual(idsOf(rows))
 })
 
-describe.each([
-  ['in order', [0, 1]],
-  ['in reverse order', [1, 0]],
-] as const)('a token that is consumed in both partitions, %s,', (_order, order) => {
-  it('makes every later insert of the batch store nothing', async () => {
-    const rows = order.map((index) => partitions[index][0])
-    for (const row of rows) await consume(row)
-    await insertBatch()
-    expect(await storedIds()).toEqual(idsOf(rows))
-  })
-
-  it('makes every insert that is already running store nothing', async () => {
-    const inserts = [await start(batch), await start(batch.toReversed())]
-    const rows = order.map((index) => partitions[index][0])
-    for (const row of rows) await consume(row)
-    expect(await storedIds()).toEqual(idsOf(rows))
-    for (const insert of inserts) await insert.finish()
-    expect(await storedIds()).toEqual(idsOf(rows))
-  })
-
-  it('makes an insert that ends between the consumptions store only the rows of the unused partition', async () => {
-    const [first, second] = order.map((index) => partitions[index])
-    const insert = await start(batch)
-    await consume(first?.[0])
-    await insert.finish()
-    await consume(second?.[0])
-    expect(await storedIds()).toEqual(idsOf([first?.[0], ...(second ?? [])]))
-  })
+it('makes an insert that ends between the consumptions store only the rows of the unused partition', async () => {
+  const [first, second] = partitions
+  const finish = await start(batch)
+  await consume(first[0])
+  await finish()
+  await consume(second[0])
+  expect(await storedIds()).toEqual(idsOf([first[0], ...second]))
 })
 
 it('stores either one row or all rows of a partition, and none twice, if the inserts and the consumptions race', async () => {

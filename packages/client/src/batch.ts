@@ -51,7 +51,7 @@ export class Batch {
     this.record = record
   }
 
-  /** Whether the entries may leave memory: they are loaded again for the next attempt. */
+  /** Whether the entries may leave memory. */
   get canUnload(): boolean {
     return this.isLoaded && this.record?.isWritten === true
   }

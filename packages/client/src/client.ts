@@ -8,6 +8,7 @@ import { Logger } from './logger.ts'
 import { copyFields } from './metadata.ts'
 import { type ClientOptions, readOptions } from './options.ts'
 import { flushBeforeExit, keepAliveUntil, type Platform, systemPlatform } from './platform.ts'
+import type { Spool } from './spool.ts'
 
 export interface FlushOptions {
   /** Default of `flush`: without an end. Default of `close`: 10 s. */
@@ -53,6 +54,7 @@ const JSON_BYTES_MAX = contractLimits.bodyBytesMax - 64
 export class SluiceClient extends Logger {
   readonly #delivery: Delivery
   readonly #forgetExit: () => void
+  readonly #spool: Spool | undefined
   readonly #monotonicMs: () => number
   #closing: Promise<FlushResult> | undefined
 
@@ -67,18 +69,14 @@ export class SluiceClient extends Logger {
     const context = copyFields(options.metadata ?? {})
     super(delivery, cachedTimestamp(platform.wallMs), settings.entryDefaults, context)
     this.#delivery = delivery
+    this.#spool = settings.spool
     this.#monotonicMs = platform.monotonicMs
     this.#forgetExit = settings.flushOnExit
       ? flushBeforeExit((limits) => this.flush(limits))
       : () => undefined
   }
 
-  /**
-   * Sends an entry that is already JSON, as it is: without context, defaults and checks. The API rejects the whole request if it is not valid
-   * JSON.
-   *
-   * @param tag any value: hooks get it with the entry
-   */
+  /** Sends an entry that is already JSON, as it is. The API rejects the whole request if it is not valid JSON. */
   sendJson(json: string, tag?: unknown): void {
     const reject = (code: string, message: string): void =>
       this.#delivery.reject(json, { path: '', code, message }, tag)
@@ -112,12 +110,7 @@ export class SluiceClient extends Logger {
     }
   }
 
-  /**
-   * Sends what is in the queue, without waiting for further entries.
-   *
-   * @returns when every entry that was in the queue at the call is acknowledged or given up, after `timeoutMs`, or when the API rejects
-   *   all requests
-   */
+  /** Resolves when every entry that is in the queue now is acknowledged or given up, after `timeoutMs`, or when the API rejects all requests. */
   async flush({ timeoutMs = Infinity }: FlushOptions = {}): Promise<FlushResult> {
     checkTimeout(timeoutMs)
     this.#delivery.hurry()
@@ -143,7 +136,7 @@ export class SluiceClient extends Logger {
   async #close({ timeoutMs = CLOSE_TIMEOUT_MS, remaining = 'retry' }: CloseOptions): Promise<FlushResult> {
     const delivery = this.#delivery
     this.#forgetExit()
-    delivery.stopAdding()
+    delivery.isClosing = true
     const endMs = this.#monotonicMs() + timeoutMs
     const watch = delivery.watch()
     delivery.retry.tryAgain(watch.batches)
@@ -156,7 +149,7 @@ export class SluiceClient extends Logger {
     if (restMs > 0) await this.#settled(watch, restMs)
     delivery.abort()
     await this.#settled(watch)
-    await delivery.closeSpool()
+    await this.#spool?.close()
     return this.#resultOf(watch)
   }
 
@@ -164,22 +157,16 @@ export class SluiceClient extends Logger {
     await this.close()
   }
 
-  /**
-   * Resolves when all batches are settled, or after the timeout.
-   *
-   * @param problemResponsesMin resolves too if the API rejects all requests, and has said so this often
-   */
+  /** @param problemResponsesMin resolves too if the API rejects all requests, and has said so this often */
   #settled({ batches }: Watch, timeoutMs = Infinity, problemResponsesMin = Infinity): Promise<void> {
     const { retry } = this.#delivery
-    return this.#delivery.until(
-      () =>
-        batches.size === 0 || (retry.problem !== undefined && retry.problemResponses >= problemResponsesMin),
-      timeoutMs,
-    )
+    const isRejected = (): boolean =>
+      retry.problem !== undefined && retry.problemResponses >= problemResponsesMin
+    return this.#delivery.until(() => batches.size === 0 || isRejected(), timeoutMs)
   }
 
   #resultOf(watch: Watch): FlushResult {
-    this.#delivery.unwatch(watch)
+    this.#delivery.watches.delete(watch)
     const { kept, ...counts } = watch.counts
     const pending = [...watch.batches].reduce((sum, { count }) => sum + count, kept)
     return { ...counts, pending, problem: this.#delivery.retry.problem }

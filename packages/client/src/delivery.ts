@@ -13,16 +13,16 @@ import type { RecoveredRecord, Spool, SpoolRecord } from './spool.ts'
 export const persistences = ['retry', 'try-once', 'give-up'] as const
 
 /**
- * What is done with entries that are not acknowledged.
- *
- * - `retry`: they are sent until they are acknowledged.
- * - `try-once`: they are sent, but not after a failure, and not during a pause.
- * - `give-up`: only requests in flight are awaited.
+ * What is done with entries that are not acknowledged. `try-once`: they are sent, but not after a failure, and not during a pause. `give-up`:
+ * only requests in flight are awaited.
  */
 export type Persistence = (typeof persistences)[number]
 
 /** Clocks of machines are corrected by less than this. The idempotency window has a reserve for it. */
 const CLOCK_AHEAD_MS_MAX = 60_000
+
+/** A disk that cannot be read now may work later: too many open files, for example. */
+const DISK_RETRY_MS = 30_000
 
 /** How a batch ends. */
 type Ending = Pick<Settlement, 'outcome'> & Partial<Omit<Settlement, 'outcome' | 'entries' | 'rejected'>>
@@ -60,7 +60,7 @@ export class Delivery {
   failedAttempts = 0
   readonly queue: Queue
   readonly retry: RetryPolicy
-  readonly #watches = new Set<Watch>()
+  readonly watches = new Set<Watch>()
   /** Called whenever entries were settled, a problem began, or a request ended. */
   readonly #listeners = new Set<() => void>()
   readonly #settings: Settings
@@ -75,7 +75,8 @@ export class Delivery {
   #timer: Timer | undefined
   #isPumpScheduled = false
   #persistence: Persistence = 'retry'
-  #isClosing = false
+  /** Whether all further entries are dropped. */
+  isClosing = false
   #isAborted = false
   #hasReceivedResponse = false
 
@@ -84,19 +85,16 @@ export class Delivery {
     this.#platform = platform
     this.#hooks = hooks
     this.retry = new RetryPolicy(settings, platform)
-    this.queue = new Queue(
-      settings,
-      (nowMs) => {
-        const key = platform.randomKey()
-        return new Batch(key, nowMs, this.#spool?.create(key))
-      },
-      (batch) => {
-        const loading = batch.isLoaded ? undefined : batch.record?.load()
-        // Makes room at once. The spool loads a record before it removes it.
-        void batch.record?.remove()
-        this.#overflowed.push({ batch, loading })
-      },
-    )
+    const create = (): Batch => {
+      const key = platform.randomKey()
+      return new Batch(key, platform.monotonicMs(), this.#spool?.create(key))
+    }
+    this.queue = new Queue(settings, create, (batch) => {
+      const loading = batch.isLoaded ? undefined : batch.record?.load()
+      // Makes room at once. The spool loads a record before it removes it.
+      void batch.record?.remove()
+      this.#overflowed.push({ batch, loading })
+    })
     this.#spool = settings.spool
     this.#spool?.open({
       onRecovered: (records) => this.#recover(records),
@@ -115,16 +113,12 @@ export class Delivery {
     return this.#inFlight.size
   }
 
-  /** Watches the batches that are not settled, until `unwatch`. */
+  /** Watches the batches that are not settled, until the watch is deleted. */
   watch(): Watch {
     const batches = new Set([...this.#inFlight.keys(), ...this.queue.batches])
     const watch = { batches, counts: { ...noEntries } }
-    this.#watches.add(watch)
+    this.watches.add(watch)
     return watch
-  }
-
-  unwatch(watch: Watch): void {
-    this.#watches.delete(watch)
   }
 
   /** Resolves when a further batch or an entry of this size fits into the queue, or when none is taken any more. */
@@ -137,10 +131,9 @@ export class Delivery {
   /** Adds an entry, as JSON. */
   add(json: string, tag: unknown): void {
     const entry = { json, bytes: utf8Bytes(json), tag }
-    if (this.#isClosing) return this.#drop(entry, 'closed')
-    const hasRoom = this.queue.makeRoom(1, entry.bytes, (bytes) => this.#spool?.hasRoomFor(bytes) ?? true)
-    if (!hasRoom) this.#drop(entry, 'overflow')
-    else if (this.queue.add(entry, this.#platform.monotonicMs())) this.#pumpSoon()
+    if (this.isClosing) return this.#drop(entry, 'closed')
+    if (!this.queue.makeRoom(entry.bytes)) this.#drop(entry, 'overflow')
+    else if (this.queue.add(entry)) this.#pumpSoon()
     this.#settleOverflowed()
   }
 
@@ -167,22 +160,12 @@ export class Delivery {
     this.#change()
   }
 
-  /** Drops all further entries. */
-  stopAdding(): void {
-    this.#isClosing = true
-  }
-
   /** Aborts the requests in flight, and sends nothing more. */
   abort(): void {
     this.#isAborted = true
     for (const controller of this.#inFlight.values()) controller.abort(new Error('the client was closed'))
     this.#spool?.abort()
     this.setPersistence('give-up')
-  }
-
-  /** Must be called after `abort`. */
-  async closeSpool(): Promise<void> {
-    await this.#spool?.close()
   }
 
   #recover(records: readonly RecoveredRecord[]): void {
@@ -237,7 +220,6 @@ export class Delivery {
       const controller = new AbortController()
       this.#inFlight.set(batch, controller)
       this.#probe = this.retry.isProbing ? batch : undefined
-      this.retry.countSent()
       void this.#attempt(batch, controller)
     }
   }
@@ -276,7 +258,7 @@ export class Delivery {
     if (this.#isAborted) this.#giveUp(batch)
     else if (loaded === 'lost') this.#settle(batch, { outcome: 'unreadable' })
     else if (loaded === 'unreadable') {
-      this.retry.waitForDisk(batch)
+      batch.retryAtMs = this.#platform.monotonicMs() + DISK_RETRY_MS
       this.#delay(batch)
     } else if (this.retry.isTooLate(batch)) this.#settle(batch, { outcome: 'outcome-unknown' })
     else return true
@@ -301,19 +283,17 @@ export class Delivery {
   }
 
   #retry(batch: Batch, failure: Failure): void {
+    const { reason, status, cause } = failure
     const delayMs = this.retry.fail(batch, failure.retryAfterMs)
-    if (typeof delayMs !== 'number' && this.#persistence === 'retry')
-      return this.#settle(batch, { outcome: delayMs, reason: failure.reason, cause: failure.cause })
-    if (!this.#delay(batch, failure) || typeof delayMs !== 'number') return
-    this.#hooks.call('onRetry', {
-      reason: failure.reason,
-      status: failure.status,
-      cause: failure.cause,
-      attempt: batch.failedAttempts,
-      delayMs,
-      entries: batch.count,
-      hasReceivedResponse: this.#hasReceivedResponse,
-    })
+    if (this.#persistence !== 'retry') return this.#giveUp(batch, failure)
+    if (typeof delayMs !== 'number') return this.#settle(batch, { outcome: delayMs, reason, cause })
+    this.queue.delay(batch)
+    const [attempt, entries, hasReceivedResponse] = [
+      batch.failedAttempts,
+      batch.count,
+      this.#hasReceivedResponse,
+    ]
+    this.#hooks.call('onRetry', { reason, status, cause, attempt, delayMs, entries, hasReceivedResponse })
   }
 
   #waitForOperator(batch: Batch, response: Misconfiguration): void {
@@ -331,12 +311,10 @@ export class Delivery {
     else this.#delay(batch, { reason })
   }
 
-  /** @returns false if the batch is given up instead */
-  #delay(batch: Batch, last?: Partial<Ending>): boolean {
-    const isRetried = this.#persistence === 'retry'
-    if (isRetried) this.queue.delay(batch)
+  /** Unless the client is closing: then the batch is given up. */
+  #delay(batch: Batch, last?: { readonly reason: string }): void {
+    if (this.#persistence === 'retry') this.queue.delay(batch)
     else this.#giveUp(batch, last)
-    return isRetried
   }
 
   async #split(batch: Batch): Promise<void> {
@@ -350,13 +328,13 @@ export class Delivery {
     this.#inFlight.delete(batch)
     for (const half of halves) {
       this.queue.delay(half)
-      for (const { batches } of this.#watches) if (batches.has(batch)) batches.add(half)
+      for (const { batches } of this.watches) if (batches.has(batch)) batches.add(half)
     }
-    for (const { batches } of this.#watches) batches.delete(batch)
+    for (const { batches } of this.watches) batches.delete(batch)
   }
 
   /** Settles a batch because the client is closing. What is in the spool stays there. */
-  #giveUp(batch: Batch, { reason, cause }: Partial<Ending> = {}): void {
+  #giveUp(batch: Batch, { reason, cause }: Pick<Partial<Ending>, 'reason' | 'cause'> = {}): void {
     const { record } = batch
     this.queue.release(batch)
     const report = (): void =>
@@ -397,7 +375,7 @@ export class Delivery {
     const settlement = { entries, outcome, accepted, rejected, rejections, reason, cause }
     this.#hooks.call('onSettled', settlement)
     this.#inFlight.delete(batch)
-    const watches = [...this.#watches].filter(({ batches }) => batches.delete(batch))
+    const watches = [...this.watches].filter(({ batches }) => batches.delete(batch))
     for (const { counts } of [this, ...watches]) {
       counts.accepted += accepted
       counts.rejected += rejected

@@ -14,11 +14,8 @@ export class LimitError extends Error {
 }
 
 export function metadataTooLarge(): LimitError {
-  return new LimitError(
-    '/metadata',
-    'too_large',
-    `must have at most ${limits.metadataBytesMax} bytes as JSON`,
-  )
+  const message = `must have at most ${limits.metadataBytesMax} bytes as JSON`
+  return new LimitError('/metadata', 'too_large', message)
 }
 
 /** The message of whatever was thrown. Objects of the application may throw when they are read. Never throws. */
@@ -47,11 +44,7 @@ const CHARACTERS_WITHIN_LIMITS = Math.floor(limits.metadataBytesMax / 3)
 /** The shortest member of an object, such as `"":1,`. */
 const MEMBER_CHARACTERS_MIN = 5
 
-/**
- * @param entry with metadata that JSON can hold
- * @returns JSON
- * @throws LimitError
- */
+/** @throws LimitError */
 export function encodeEntry(entry: Entry): string {
   checkEntry(entry)
   const json = repairSurrogates(JSON.stringify(entry))

@@ -11,14 +11,8 @@ export interface Rejection {
 }
 
 /**
- * Why entries were dropped.
- *
- * - `overflow`: the queue is full.
- * - `retries`: `retryForMs` has passed since the first attempt.
- * - `outcome-unknown`: an attempt may have succeeded, and its idempotency key is about to expire. A further attempt could store the entries
- *   twice.
- * - `closed`: the client was closed before they could be sent.
- * - `unreadable`: the spool cannot read them. The hook gets no entries.
+ * Why entries were dropped. `retries`: `retryForMs` has passed. `outcome-unknown`: an attempt may have succeeded, and its idempotency key is
+ * about to expire. `unreadable`: the spool cannot read them, and the hook gets no entries.
  */
 export type DropReason = 'overflow' | 'retries' | 'outcome-unknown' | 'closed' | 'unreadable'
 
@@ -74,12 +68,8 @@ export interface Hooks {
 }
 
 /**
- * A problem that an operator has to solve.
- *
- * - `configuration`: the API rejects every request, because of the key, its scope, its project or the address.
- * - `spool`: the disk does not take entries. They are kept in memory only.
- * - `hook`: a hook threw.
- * - `rejection`: an entry was rejected, and there is no `onRejected`.
+ * A problem that an operator has to solve. `configuration`: the API rejects every request. `spool`: the disk does not take entries, which are
+ * kept in memory only. `rejection`: an entry was rejected, and there is no `onRejected`.
  */
 export type SluiceErrorKind = 'configuration' | 'spool' | 'hook' | 'rejection'
 

@@ -6,19 +6,7 @@ export {
   SluiceClient,
 } from './client.ts'
 export type { Persistence } from './delivery.ts'
-export {
-  contractLimits,
-  type Entry,
-  type EntryError,
-  type Environment,
-  environments,
-  type Level,
-  levels,
-  type Metadata,
-  type QueuedEntry,
-  type Source,
-  sources,
-} from './entry.ts'
+export * from './entry.ts'
 export {
   type DropReason,
   type EntryRejection,

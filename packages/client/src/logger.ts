@@ -43,11 +43,7 @@ export class Logger {
     this.#write('error', message, fields)
   }
 
-  /**
-   * Sends an entry with all its fields. The logger adds its context, its defaults and the time.
-   *
-   * @param tag any value: hooks get it with the entry
-   */
+  /** Sends an entry with all its fields. The logger adds its context, its defaults and the time. */
   send(entry: Entry, tag?: unknown): void {
     try {
       const { fields, others } = splitEntry(entry)
@@ -58,11 +54,7 @@ export class Logger {
     }
   }
 
-  /**
-   * A logger that adds `context` to the metadata of its entries.
-   *
-   * @param defaults replaces the defaults of this logger
-   */
+  /** A logger that adds `context` to the metadata of its entries, and whose defaults replace those of this one. */
   child(context: object, defaults: EntryDefaults = {}): Logger {
     const merged = { ...this.#context, ...copyFields(context) }
     return new Logger(this.#delivery, this.#timestamp, { ...this.#defaults, ...defaults }, merged)

@@ -46,7 +46,7 @@ function isShort(value: unknown): boolean {
   return typeof value === 'number' || typeof value === 'boolean' || value === undefined || value === null
 }
 
-/** A copy with the own members of an object, up to one more than an entry may have. Reads each once. Never throws. */
+/** A copy of the own members of an object. Never throws. */
 export function copyFields(fields: object): Metadata {
   const copy: Metadata = {}
   addFields(copy, fields)
@@ -109,6 +109,8 @@ function callToJson(value: object, name: string): unknown {
   return typeof toJSON === 'function' ? Reflect.apply(toJSON, value, [name]) : value
 }
 
+/** More digits than metadata can have. The conversion of a larger number would take long. */
+const BIGINT_MAX = 1n << 220_000n
 /** `metadata` itself is level 1, so an object in it has level 2. */
 const MEMBER_LEVEL = 2
 
@@ -127,17 +129,11 @@ class PlainValues {
   readonly #reducesErrors: boolean
   #hasErrors = false
 
-  /** @param reducesErrors whether errors have no properties of their own, except their code */
   constructor(reducesErrors: boolean) {
     this.#reducesErrors = reducesErrors
   }
 
-  /**
-   * Converts a member of the metadata.
-   *
-   * @param main the error whose stack trace is the `stack` of the entry
-   * @throws LimitError
-   */
+  /** @throws LimitError */
   convert(value: unknown, name: string, main: Error | undefined): unknown {
     this.#main = main
     try {
@@ -150,7 +146,10 @@ class PlainValues {
 
   /** @param level the level of the value, if it is an object or an array */
   #convert(value: unknown, name: string, level: number, honoursToJson = true): unknown {
-    if (typeof value === 'bigint') return this.#convert(digits(value), name, level)
+    if (typeof value === 'bigint') {
+      if (value > BIGINT_MAX || value < -BIGINT_MAX) throw metadataTooLarge()
+      return this.#convert(String(value), name, level)
+    }
     if (typeof value === 'object' && value !== null)
       return this.#convertObject(value, name, level, honoursToJson)
     this.#count(typeof value === 'string' ? value.length + 2 : 1)
@@ -184,7 +183,8 @@ class PlainValues {
     const replaced = honoursToJson && !isError(value) ? callToJson(value, name) : value
     if (replaced !== value) return this.#convert(replaced, name, level, false)
     if (value instanceof RegExp) return this.#convert(String(value), name, level)
-    if (isBoxed(value)) return this.#convert(value.valueOf(), name, level)
+    if (/^\[object (Boolean|Number|String)\]$/.test(Object.prototype.toString.call(value)))
+      return this.#convert(value.valueOf(), name, level)
     this.#count(2)
     if (level > limits.metadataDepthMax) {
       const message = `must have at most ${limits.metadataDepthMax} levels`
@@ -230,19 +230,6 @@ export function isError(value: unknown): value is Error {
     // A proxy that was revoked.
     return false
   }
-}
-
-/** More digits than metadata can have. The conversion of a larger number would take long. */
-const BIGINT_MAX = 1n << 220_000n
-
-function digits(value: bigint): string {
-  if (value > BIGINT_MAX || value < -BIGINT_MAX) throw metadataTooLarge()
-  return String(value)
-}
-
-/** Whether a value is what `new String('')` and the like return. */
-function isBoxed(value: object): boolean {
-  return /^\[object (Boolean|Number|String)\]$/.test(Object.prototype.toString.call(value))
 }
 
 /** Without a prototype: an assignment to `__proto__` creates a member like any other. */

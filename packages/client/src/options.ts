@@ -19,9 +19,7 @@ export interface EntryDefaults {
 export type Compression = 'auto' | 'gzip' | 'none'
 export type OverflowPolicy = 'drop-oldest' | 'drop-newest'
 
-/**
- * What the client needs of a `fetch`. Not the type of the global one: libraries have other properties, which the client does not use.
- */
+/** What the client needs of a `fetch`: those of libraries have other properties than the global one. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
 
 export interface FetchInit {
@@ -148,19 +146,13 @@ const KEY_IN_BROWSER =
   '`apiKey` must not be used in a browser: every user of the page could read it. Leave it out, and let `url` be a backend of your own ' +
   'that adds the key. packages/client/examples/browser-proxy is an example.'
 
-/**
- * The address of the logs resource.
- *
- * @param url the address of the API, with or without `/v1` or `/v1/logs` at its end
- * @throws TypeError
- */
+/** @param url the address of the API, with or without `/v1` or `/v1/logs` at its end */
 export function logsAddress(url: string): string {
-  if (!URL.canParse(url)) throw new TypeError('`url` must be an address such as https://logs.example.com')
+  check(URL.canParse(url), '`url` must be an address such as https://logs.example.com')
   const { protocol, username, password, origin, pathname, search } = new URL(url)
-  if (protocol !== 'http:' && protocol !== 'https:')
-    throw new TypeError('`url` must start with http:// or https://')
+  check(/^https?:$/.test(protocol), '`url` must start with http:// or https://')
   // `fetch` rejects such addresses. The address is not part of the message: it has a password.
-  if (username !== '' || password !== '') throw new TypeError('`url` must not contain a user or a password')
+  check(`${username}${password}` === '', '`url` must not contain a user or a password')
   const path = pathname.replace(/\/+$/, '').replace(/\/v1(\/logs)?$/, '')
   return `${origin}${path}/v1/logs${search}`
 }
@@ -199,6 +191,10 @@ const choices = {
   flushOnExit: [true, false],
 } as const
 
+function check(isValid: boolean, message: string): void {
+  if (!isValid) throw new TypeError(message)
+}
+
 /** Applications without types may pass anything. */
 function checkTypes(options: ClientOptions, settings: Settings): void {
   const { apiKey, spool, metadata } = options as { readonly [Name in keyof ClientOptions]: unknown }
@@ -209,18 +205,12 @@ function checkTypes(options: ClientOptions, settings: Settings): void {
   }
   for (const name of functions)
     check(['undefined', 'function'].includes(typeof options[name]), `\`${name}\` must be a function`)
-  check(
-    apiKey === undefined || (typeof apiKey === 'string' && KEY.test(apiKey)),
-    '`apiKey` must be visible ASCII characters, without spaces and line breaks',
-  )
+  const isKey = apiKey === undefined || (typeof apiKey === 'string' && KEY.test(apiKey))
+  check(isKey, '`apiKey` must be visible ASCII characters, without spaces and line breaks')
   const isSpool = typeof spool === 'object' && spool !== null && 'hasRoomFor' in spool
   check(spool === undefined || isSpool, '`spool` must be a DiskSpool')
   const isObject = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata)
   check(metadata === undefined || isObject, '`metadata` must be an object')
-}
-
-function check(isValid: boolean, message: string): void {
-  if (!isValid) throw new TypeError(message)
 }
 
 /** Rejects default fields that would make every entry invalid. */

@@ -81,9 +81,7 @@ type Listen = (event: 'beforeExit', listener: () => void) => unknown
 /** Of all clients. A listener of each one would make Node warn of a leak, from the eleventh on. */
 const flushes = new Set<() => Promise<void>>()
 
-const flushAll = (): void => {
-  for (const flush of flushes) void flush()
-}
+const flushAll = (): void => flushes.forEach((flush) => void flush())
 
 /**
  * Flushes when the process has nothing else to do. `process.exit` and signals do not cause the event.

@@ -12,7 +12,7 @@ export type Preference = 'failed' | 'untried' | 'uncertain'
 /** The batches that are not in flight, within the limits of memory and of the spool. Counts all entries in memory. */
 export class Queue {
   readonly #limits: Settings
-  readonly #createBatch: (nowMs: number) => Batch
+  readonly #createBatch: () => Batch
   readonly #onOverflow: (batch: Batch) => void
   /** Batches that were not tried yet, oldest first. Only the last one takes further entries. */
   #untried: Batch[] = []
@@ -23,7 +23,7 @@ export class Queue {
   bytes = 0
 
   /** @param onOverflow gets each batch that is dropped because the queue is full */
-  constructor(limits: Settings, createBatch: (nowMs: number) => Batch, onOverflow: (batch: Batch) => void) {
+  constructor(limits: Settings, createBatch: () => Batch, onOverflow: (batch: Batch) => void) {
     this.#limits = limits
     this.#createBatch = createBatch
     this.#onOverflow = onOverflow
@@ -40,17 +40,17 @@ export class Queue {
   }
 
   /**
-   * Makes room for entries: first in memory, by leaving batches to the spool or by dropping them, then in the spool.
+   * Makes room for an entry: first in memory, by leaving batches to the spool or by dropping them, then in the spool.
    *
    * @returns whether there is room
    */
-  makeRoom(entries: number, bytes: number, hasSpoolRoom: (bytes: number) => boolean = () => true): boolean {
-    const { queueEntriesMax, queueBytesMax } = this.#limits
-    if (bytes > queueBytesMax || entries > queueEntriesMax) return false
-    while (!this.#hasRoomFor(entries, bytes)) {
+  makeRoom(bytes: number): boolean {
+    const { queueBytesMax, spool } = this.#limits
+    if (bytes > queueBytesMax) return false
+    while (!this.#hasRoomFor(1, bytes)) {
       if (!this.#unloadNewest() && !this.#dropOldest(({ isLoaded }) => isLoaded)) return false
     }
-    while (!hasSpoolRoom(bytes)) {
+    while (spool?.hasRoomFor(bytes) === false) {
       if (!this.#dropOldest(({ record }) => record !== undefined)) return false
     }
     return true
@@ -61,17 +61,15 @@ export class Queue {
    *
    * @returns whether another batch can be sent than before, or at another time
    */
-  add(entry: QueuedEntry, nowMs: number): boolean {
+  add(entry: QueuedEntry): boolean {
     this.entries += 1
     this.bytes += entry.bytes
-    let last = this.#untried.at(-1)
-    const isNew = last === undefined || !this.#takes(last, entry.bytes)
-    if (last === undefined || isNew) {
-      last = this.#createBatch(nowMs)
-      this.#untried.push(last)
-    }
-    last.add(entry)
-    return isNew || !this.#takes(last, 0)
+    const open = this.#untried.at(-1)
+    const isOpen = open !== undefined && this.#takes(open, entry.bytes)
+    const batch = isOpen ? open : this.#createBatch()
+    if (!isOpen) this.#untried.push(batch)
+    batch.add(entry)
+    return !isOpen || !this.#takes(batch, 0)
   }
 
   /** Adds batches of other processes, which are older than all others. */
@@ -106,7 +104,7 @@ export class Queue {
 
   /** Takes a batch that can be sent now. */
   takeDue(nowMs: number, preference: Preference): Batch | undefined {
-    const takeDelayed = (matches: (batch: Batch) => boolean = () => true): Batch | undefined =>
+    const takeDelayed = (matches = (_batch: Batch): boolean => true): Batch | undefined =>
       this.#takeDelayed((batch) => batch.retryAtMs <= nowMs && matches(batch))
     const takeUntried = (): Batch | undefined =>
       this.#untriedDueAtMs(nowMs) <= nowMs ? this.#untried.shift() : undefined

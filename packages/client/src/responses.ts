@@ -32,11 +32,9 @@ export interface Failure {
   readonly mayBeStored: boolean
 }
 
-/** Transient statuses below 500. All from 500 on are transient too: they come from proxies as well. */
-const transientStatuses: ReadonlySet<number> = new Set([408, 429])
 /** The request itself is at fault, if the API says so: a proxy, for example, responds with 400 to all unencrypted requests. */
 const requestStatuses: ReadonlySet<number> = new Set([400, 415, 422, 431])
-/** A proxy can send it too: its body limit then applies. */
+/** Proxies too have a limit of the body. */
 const TOO_LARGE_STATUS = 413
 /** Problems of the API that arise before anything is stored. Others may come from a proxy, after the API stored the entries. */
 const nothingStoredCodes: ReadonlySet<unknown> = new Set([
@@ -57,7 +55,7 @@ export function interpretResponse(
   const fields = parseObject(body)
   if (status === 202) return interpretCounts(fields, entries)
   const problem = describeProblem(fields)
-  if (transientStatuses.has(status) || status >= 500) {
+  if (status === 408 || status === 429 || status >= 500) {
     return {
       kind: 'failed',
       reason: `${problem ?? 'the API does not accept requests at the moment'} (${status})`,

@@ -1,4 +1,4 @@
-import type { Batch, ClockTimes } from './batch.ts'
+import type { Batch } from './batch.ts'
 import { type DropReason, SluiceError } from './hooks.ts'
 import type { Settings } from './options.ts'
 import { HOUR_MS, type Platform } from './platform.ts'
@@ -19,13 +19,8 @@ const FIRST_MISCONFIGURED_RETRY_MS = 1_000
 /** A request with this many such responses while others succeed is itself at fault: a firewall rejects its content, for example. */
 const PROBLEMS_MAX = 3
 
-/** A disk that cannot be read now may work later: too many open files, for example. */
-const DISK_RETRY_MS = 30_000
-
 /** Short waits come first after a failure: the fourth probe is a few seconds later. */
-const PROBES_PER_UNTRIED_MIN = 4
-/** Several minutes, with the longest waits between two probes. */
-const PROBES_PER_UNTRIED_MAX = 32
+const PROBES_BEFORE_UNTRIED = 4
 
 /**
  * Decides when failed batches are sent again, when nothing is sent at all, and which batch probes an API that fails.
@@ -46,8 +41,6 @@ export class RetryPolicy {
   #requestedPauseEndMs = 0
   /** Failures without a success, those during a pause not counted. */
   #failuresInRow = 0
-  #probesPerUntried = PROBES_PER_UNTRIED_MIN
-  #probesLeft = PROBES_PER_UNTRIED_MIN
   #successes = 0
   /** How many requests had succeeded at the last problem of the configuration. */
   #successesAtProblem = 0
@@ -73,30 +66,22 @@ export class RetryPolicy {
 
   /**
    * Losing the response of a request again that may already be stored costs nothing. But such requests may be at fault themselves, so after
-   * some probes an untried one is sent. The number of probes until then doubles: in a long outage, each could cost a request.
+   * 4, 8, 16 … failures an untried one is sent. In a long outage, each could cost a request.
    */
   get preference(): Preference {
     // What was rejected before may be at fault itself.
     if (this.problem !== undefined) return 'untried'
-    if (this.#failuresInRow === 0) return 'failed'
-    return this.#probesLeft === 1 ? 'untried' : 'uncertain'
-  }
-
-  /** Counts a request that is sent. */
-  countSent(): void {
-    if (this.#failuresInRow === 0) return
-    this.#probesLeft -= 1
-    if (this.#probesLeft > 0) return
-    this.#probesPerUntried = Math.min(2 * this.#probesPerUntried, PROBES_PER_UNTRIED_MAX)
-    this.#probesLeft = this.#probesPerUntried
+    const failures = this.#failuresInRow
+    if (failures === 0) return 'failed'
+    return failures >= PROBES_BEFORE_UNTRIED && Number.isInteger(Math.log2(failures))
+      ? 'untried'
+      : 'uncertain'
   }
 
   succeed(): void {
     this.#successes += 1
     this.problem = undefined
     this.#failuresInRow = 0
-    this.#probesPerUntried = PROBES_PER_UNTRIED_MIN
-    this.#probesLeft = PROBES_PER_UNTRIED_MIN
     this.#chosenPauseEndMs = 0
   }
 
@@ -148,11 +133,6 @@ export class RetryPolicy {
     return this.#endOfRetries(batch)
   }
 
-  /** Schedules another attempt to read a batch from the spool. */
-  waitForDisk(batch: Batch): void {
-    batch.retryAtMs = this.#platform.monotonicMs() + DISK_RETRY_MS
-  }
-
   /** Ends the wait after a problem of the configuration, except for a pause that the API asked for. */
   tryAgain(delayed: Iterable<Batch>): void {
     if (this.problem !== undefined) this.#chosenPauseEndMs = 0
@@ -163,13 +143,13 @@ export class RetryPolicy {
   isTooLate({ uncertainSince, retryAtMs }: Batch): boolean {
     if (uncertainSince === undefined) return false
     const { idempotencyWindowMs, requestTimeoutMs } = this.#limits
-    const waitMs = Math.max(0, retryAtMs - this.#platform.monotonicMs())
+    const nowMs = this.#platform.monotonicMs()
+    const ageMs = Math.max(
+      nowMs - uncertainSince.monotonicMs,
+      this.#platform.wallMs() - uncertainSince.wallMs,
+    )
     // The attempt must arrive within the window. A sixth of it is for clocks that differ, and for the proxies in between.
-    return this.#ageMs(uncertainSince) + waitMs > (idempotencyWindowMs * 5) / 6 - requestTimeoutMs
-  }
-
-  #ageMs({ monotonicMs, wallMs }: ClockTimes): number {
-    return Math.max(this.#platform.monotonicMs() - monotonicMs, this.#platform.wallMs() - wallMs)
+    return ageMs + Math.max(0, retryAtMs - nowMs) > (idempotencyWindowMs * 5) / 6 - requestTimeoutMs
   }
 
   #pauseUntil(endMs: number): void {

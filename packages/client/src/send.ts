@@ -25,15 +25,10 @@ export async function send(
   try {
     // The attempt may ignore the signal, if the application passed its own `fetch`.
     return await Promise.race([attempt(batch, settings, signal, wallMs), rejectOnAbort(signal)])
-  } catch (error) {
-    return {
-      kind: 'failed',
-      reason: describeNetworkError(error),
-      status: undefined,
-      cause: error,
-      retryAfterMs: undefined,
-      mayBeStored: !wasNeverSent(error),
-    }
+  } catch (cause) {
+    const unknown = { status: undefined, retryAfterMs: undefined }
+    const [reason, mayBeStored] = [describeNetworkError(cause), !wasNeverSent(cause)]
+    return { kind: 'failed', reason, cause, mayBeStored, ...unknown }
   } finally {
     clearTimeout(timer)
   }
@@ -51,21 +46,16 @@ async function attempt(
   signal: AbortSignal,
   wallMs: () => number,
 ): Promise<Outcome> {
-  const { bytes, encoding } = await encodeBody(entries, compression)
+  const { bytes: body, encoding } = await encodeBody(entries, compression)
   signal.throwIfAborted()
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      'idempotency-key': idempotencyKey,
-      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-      ...(encoding === undefined ? {} : { 'content-encoding': encoding }),
-    },
-    body: bytes,
-    // Following a redirect would change the POST into a GET.
-    redirect: 'manual',
-    signal,
-  })
+  const headers = {
+    'content-type': 'application/json',
+    'idempotency-key': idempotencyKey,
+    ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+    ...(encoding === undefined ? {} : { 'content-encoding': encoding }),
+  }
+  // Following a redirect would change the POST into a GET.
+  const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal })
   const content = await readContent(response)
   const retryAfter = response.headers.get('retry-after')
   return interpretResponse(response.status, retryAfter, content, entries.length, wallMs())
@@ -74,8 +64,9 @@ async function attempt(
 /** Reads the body of a response, and stops at the limit. */
 async function readContent(response: FetchResponse): Promise<string> {
   // The application's own `fetch` may have another stream, as node-fetch has.
-  if (!isWebStream(response.body)) return response.text()
-  const reader = response.body.getReader()
+  const { body } = response as { readonly body?: Partial<ReadableStream<Uint8Array>> | null }
+  const reader = body?.getReader?.()
+  if (reader === undefined) return response.text()
   const decoder = new TextDecoder()
   let content = ''
   let bytes = 0
@@ -88,10 +79,6 @@ async function readContent(response: FetchResponse): Promise<string> {
   }
   await reader.cancel()
   return content
-}
-
-function isWebStream(body: unknown): body is ReadableStream<Uint8Array> {
-  return typeof body === 'object' && body !== null && 'getReader' in body
 }
 
 /** A smaller body fits into one packet without compression. */

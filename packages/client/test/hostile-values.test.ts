@@ -11,19 +11,14 @@ const revoked = (): object => {
 /** An error whose message throws the error itself. */
 function circularError(): Error {
   const error = new Error('a')
-  Object.defineProperty(error, 'message', {
-    get: () => raise(error),
-  })
-  return error
+  return Object.defineProperty(error, 'message', { get: () => raise(error) })
 }
 
 const values: [string, () => unknown][] = [
   ['a proxy that was revoked', revoked],
-  ['a getter that throws', () => throwing('a')],
   ['a getter that throws a proxy that was revoked', () => throwing('a', revoked())],
   ['a toJSON that throws', () => ({ toJSON: () => raise(new Error('no')) })],
   ['a getter of toJSON that throws', () => throwing('toJSON')],
-  ['a toString that throws', () => ({ toString: () => raise(new Error('no')) })],
   ['a toString that throws an error that throws', () => ({ toString: () => raise(circularError()) })],
   ['an object without a prototype', () => Object.create(null) as object],
   ['an error whose message throws itself', circularError],
@@ -34,10 +29,10 @@ const values: [string, () => unknown][] = [
   ['bytes without a constructor', () => Object.setPrototypeOf(new Uint8Array(1), null)],
   ['null', () => null],
   ['a string', () => '"string"'],
-  ['a number', () => 5],
 ]
 
 type Call = (client: ReturnType<typeof fakeClient>['client'], value: never) => void
+const entry = { level: 'info', message: 'm' } as const
 const calls: [string, Call][] = [
   ['the message', (client, value) => client.info(value)],
   ['the fields', (client, value) => client.info('m', value)],
@@ -46,14 +41,11 @@ const calls: [string, Call][] = [
   ['the context', (client, value) => client.child(value).info('m')],
   ['a value of the context', (client, value) => client.child({ value }).info('m')],
   ['an entry', (client, value) => client.send(value)],
-  [
-    'the metadata of an entry',
-    (client, value) => client.send({ level: 'info', message: 'm', metadata: value }),
-  ],
-  ['an unknown field of an entry', (client, value) => client.send({ level: 'info', message: 'm', value })],
-  ['the url of an entry', (client, value) => client.send({ level: 'info', message: 'm', url: value })],
+  ['the metadata of an entry', (client, value) => client.send({ ...entry, metadata: value })],
+  ['an unknown field of an entry', (client, value) => client.send({ ...entry, value })],
+  ['the url of an entry', (client, value) => client.send({ ...entry, url: value })],
   ['JSON', (client, value) => client.sendJson(value)],
-  ['a tag', (client, value) => client.send({ level: 'info', message: 'm' }, value)],
+  ['a tag', (client, value) => client.send(entry, value)],
 ]
 
 describe('no call that logs throws, and each entry is sent or reported', () => {
@@ -67,30 +59,17 @@ describe('no call that logs throws, and each entry is sent or reported', () => {
       expect(() => call(client, make() as never)).not.toThrow()
       await pass(1_000)
       const { accepted, rejected, dropped, queuedEntries, queuedBytes } = client.stats
-      expect({ settled: accepted + rejected, dropped, queuedEntries, queuedBytes }).toEqual({
-        settled: 1,
-        dropped: 0,
-        queuedEntries: 0,
-        queuedBytes: 0,
-      })
+      expect([accepted + rejected, dropped, queuedEntries, queuedBytes]).toEqual([1, 0, 0, 0])
     },
   )
 })
 
-test('metadata that is not an object is rejected', async () => {
-  const { client, reported } = fakeClient()
-  client.send({ level: 'info', message: 'm', metadata: 'string' as never })
-  expect(reported.rejections).toMatchObject([{ error: { path: '/metadata', code: 'wrong_type' } }])
-  await client.close()
-})
-
-test('metadata with a huge name is rejected before it is encoded', async () => {
+test('metadata with a huge name is rejected before it is encoded', () => {
   const stringify = vi.spyOn(JSON, 'stringify')
   const { client, reported } = fakeClient()
   client.info('m', { ['x'.repeat(70_000)]: 1 })
   expect(reported.rejections).toMatchObject([{ error: { path: '/metadata', code: 'too_large' } }])
   expect(stringify).not.toHaveBeenCalledWith(expect.objectContaining({ message: 'm' }))
-  await client.close()
 })
 
 describe('a call with a huge value is rejected', () => {
@@ -102,24 +81,15 @@ describe('a call with a huge value is rejected', () => {
     ['many names', (client) => client.info('m', manyNames)],
     ['many names in a field', (client) => client.info('m', { a: manyNames })],
     ['many names in the context', (client) => client.child(manyNames).info('m')],
-    [
-      'many names of an entry',
-      (client) => client.send(Object.assign(manyNames, { level: 'info', message: 'm' }) as never),
-    ],
-    [
-      'many names in the metadata of an entry',
-      (client) => client.send({ level: 'info', message: 'm', metadata: manyNames, other: 1 }),
-    ],
+    ['many names of an entry', (client) => client.send({ ...manyNames, ...entry })],
+    ['many names in the metadata', (client) => client.send({ ...entry, metadata: manyNames, other: 1 })],
     // A copy of it would not fit into memory.
     ['a sparse array', (client) => client.info('m', { a: Object.assign([], { length: 4_294_967_295 }) })],
     ['a long message', (client) => client.info(huge)],
     ['a long field', (client) => client.info('m', { a: huge })],
-    ['a long name', (client) => client.info('m', { [huge]: 1 })],
     ['long fields', (client) => client.info('m', huge as never)],
-    ['a long timestamp', (client) => client.send({ level: 'info', message: 'm', timestamp: huge })],
-    ['a long url', (client) => client.send({ level: 'info', message: 'm', url: huge })],
+    ['a long timestamp', (client) => client.send({ ...entry, timestamp: huge })],
     ['long JSON', (client) => client.sendJson(huge)],
-    ['long blank JSON', (client) => client.sendJson(' '.repeat(10_000_000))],
     // As decimal digits, it would take minutes.
     ['a number with many digits', (client) => client.info('m', { a: 1n << 100_000_000n })],
     ['a long stack', (client) => client.error(Object.assign(new Error('m'), { stack: huge }))],
@@ -134,24 +104,11 @@ describe('a call with a huge value is rejected', () => {
     ['the fields', 257, (value: object) => value],
     ['a field', 65_536, (value: object) => ({ a: value })],
   ])('and is read only up to the limits, as %s', (_name, readsMax, place) => {
-    let reads = 0
-    const counted = new Proxy(manyNames, {
-      get: (target, name) => {
-        reads += 1
-        return target[String(name)]
-      },
-    })
+    const get = vi.fn<(target: object, name: string | symbol) => unknown>(() => 1)
     const { client } = fakeClient()
-    client.info('m', place(counted))
+    client.info('m', place(new Proxy(manyNames, { get })))
     expect(client.stats.rejected).toBe(1)
     // Besides the names, some symbols and methods are looked up.
-    expect(reads).toBeLessThan(readsMax + 20)
+    expect(get.mock.calls.length).toBeLessThan(readsMax + 20)
   })
-})
-
-test('bytes are not read', () => {
-  const { client } = fakeClient()
-  client.info('m', { a: Buffer.alloc(10_000_000) })
-  expect(client.stats.queuedEntries).toBe(1)
-  expect(client.stats.queuedBytes).toBeLessThan(200)
 })

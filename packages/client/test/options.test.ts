@@ -1,45 +1,30 @@
-import { expect, test, describe, expectTypeOf } from 'vitest'
-import { logsAddress, defaults } from '../src/options.ts'
-import { type GlobalScope, isBrowser, systemPlatform } from '../src/platform.ts'
-import { SluiceClient, type ClientOptions } from '../src/index.ts'
-import { DiskSpool } from '../src/spool/disk-spool.ts'
 import { readFile } from 'node:fs/promises'
+import { describe, expect, expectTypeOf, test } from 'vitest'
+import { type ClientOptions, SluiceClient } from '../src/index.ts'
+import { defaults, logsAddress } from '../src/options.ts'
+import { type GlobalScope, isBrowser, systemPlatform } from '../src/platform.ts'
+import { DiskSpool, type DiskSpoolOptions } from '../src/spool/disk-spool.ts'
+
+const host = 'https://logs.example.com'
 
 test.each([
-  ['https://logs.example.com', 'https://logs.example.com/v1/logs'],
-  ['https://logs.example.com/', 'https://logs.example.com/v1/logs'],
-  ['https://logs.example.com/v1', 'https://logs.example.com/v1/logs'],
-  ['https://logs.example.com/v1/', 'https://logs.example.com/v1/logs'],
-  ['https://logs.example.com/v1/logs', 'https://logs.example.com/v1/logs'],
-  ['https://logs.example.com/v1/logs/', 'https://logs.example.com/v1/logs'],
-  ['https://logs.example.com/api', 'https://logs.example.com/api/v1/logs'],
-  ['https://logs.example.com/api/v1/logs', 'https://logs.example.com/api/v1/logs'],
-  ['https://logs.example.com/v1/v1/logs', 'https://logs.example.com/v1/v1/logs'],
-  ['https://logs.example.com/?tenant=a', 'https://logs.example.com/v1/logs?tenant=a'],
+  [host, `${host}/v1/logs`],
+  [`${host}/`, `${host}/v1/logs`],
+  [`${host}/v1`, `${host}/v1/logs`],
+  [`${host}/v1/logs/`, `${host}/v1/logs`],
+  [`${host}/api`, `${host}/api/v1/logs`],
+  [`${host}/api/v1/logs`, `${host}/api/v1/logs`],
+  [`${host}/?tenant=a`, `${host}/v1/logs?tenant=a`],
   ['http://[::1]:3000', 'http://[::1]:3000/v1/logs'],
 ])('%s is completed to %s', (url, address) => {
   expect(logsAddress(url)).toBe(address)
-})
-
-test.each(['', 'logs.example.com', '/v1/logs', 'ftp://logs.example.com', 'localhost:3000'])(
-  '%j is rejected',
-  (url) => {
-    expect(() => logsAddress(url)).toThrow(TypeError)
-  },
-)
-
-test('a password in the address is rejected, and not repeated in the message', () => {
-  expect(() => logsAddress('https://user:secret@logs.example.com')).toThrow(
-    expect.objectContaining({ message: expect.not.stringContaining('secret') as string }),
-  )
 })
 
 const importScripts = (): void => undefined
 
 test.each<[string, GlobalScope, boolean]>([
   ['a page', { window: { document: {} } }, true],
-  ['a web worker', { importScripts }, true],
-  ['a web worker with a name', { importScripts, navigator: { userAgent: 'Mozilla/5.0' } }, true],
+  ['a web worker', { importScripts, navigator: { userAgent: 'Mozilla/5.0' } }, true],
   ['Node', globalThis, false],
   ['an older Deno, which has a window without a document', { window: {}, Deno: {} }, false],
   ['a worker of Deno', { importScripts, Deno: {} }, false],
@@ -53,141 +38,115 @@ describe('in a browser', () => {
   const platform = { ...systemPlatform(), scope: { window: { document: {} } } }
 
   test('an API key is rejected, and the message names the example of a proxy', () => {
-    expect(() => new SluiceClient({ url: 'https://logs.example.com', apiKey: 'slk_1' }, platform)).toThrow(
-      /apiKey.*browser.*examples\/browser-proxy/,
-    )
+    const options = { url: host, apiKey: 'slk_1' }
+    expect(() => new SluiceClient(options, platform)).toThrow(/apiKey.*browser.*examples\/browser-proxy/)
   })
 
-  test('entries go to the own backend, and their source is the client', async () => {
-    const requests: { url: string; init: RequestInit }[] = []
-    const client = new SluiceClient(
-      {
-        url: 'https://shop.example.com/telemetry',
-        compression: 'none',
-        fetch: async (url, init) => {
-          requests.push({ url, init })
-          return Response.json({ success: true, accepted: 1, rejected: 0 }, { status: 202 })
-        },
+  test('entries go to the own backend without a key, and their source is the client', async () => {
+    const requests: unknown[] = []
+    const options: ClientOptions = {
+      url: host,
+      compression: 'none',
+      fetch: async (_url, { headers, body }) => {
+        requests.push(headers, new TextDecoder().decode(body))
+        return Response.json({ success: true, accepted: 1, rejected: 0 }, { status: 202 })
       },
-      platform,
-    )
+    }
+    const client = new SluiceClient(options, platform)
     client.info('clicked')
     expect(await client.close()).toMatchObject({ accepted: 1 })
-    const [{ url, init } = { url: '', init: {} }] = requests
-    expect(url).toBe('https://shop.example.com/telemetry/v1/logs')
-    expect(init.headers).not.toHaveProperty('authorization')
-    expect(new TextDecoder().decode(init.body as Uint8Array)).toContain('"source":"client"')
+    const source = expect.stringContaining('"source":"client"') as string
+    expect(requests).toEqual([
+      expect.not.objectContaining({ authorization: expect.anything() as string }),
+      source,
+    ])
   })
 })
 
 const create = (options: object): SluiceClient =>
   new SluiceClient({ url: 'http://127.0.0.1:9', flushOnExit: false, ...options })
 
-const errorOf = (run: () => unknown): TypeError => {
+const errorOf = (run: () => unknown): string => {
   try {
     run()
   } catch (error) {
-    if (error instanceof TypeError) return error
+    if (error instanceof TypeError) return `${error.message} ${error.stack}`
   }
   throw new Error('there was no TypeError')
 }
 
-describe('an API key that `fetch` would reject with the key in its message', () => {
-  test.each([
-    ['a line break', 'slk_secret\n'],
-    ['a line break within', 'slk_\r\nsecret'],
-    ['a space', 'slk_ secret'],
-    ['a character beyond ASCII', 'slk_secr…et'],
-    ['a control character', 'slk_secret\u0000'],
-    ['no characters', ''],
-    ['another type', { key: 'slk_secret' }],
-    ['null', null],
-  ])('is rejected without its value: %s', (_name, apiKey) => {
-    const error = errorOf(() => create({ apiKey }))
-    expect(error.message).toContain('`apiKey`')
-    expect(`${error.message} ${error.stack}`).not.toMatch(/secr/)
-  })
+const manyNames = Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`name${i}`, i]))
+const notNumbers = [NaN, -1, 1.5, '1', null]
+const invalid: Readonly<Record<string, readonly unknown[]>> = {
+  url: ['', 'logs.example.com', '/v1/logs', 'ftp://logs.example.com', 'https://user:secret@logs.example.com'],
+  // With such a key, `fetch` would throw an error that has the key in its message.
+  apiKey: ['slk_\nsecret', 'slk_ secret', 'slk_secr…et', 'slk_secret\0', '', null, { key: 'slk_secret' }],
+  environment: ['test'],
+  source: ['phone'],
+  service: [5, 'x'.repeat(257)],
+  metadata: ['text', ['a'], null, { text: 'x'.repeat(70_000) }, manyNames],
+  fetch: [1],
+  spool: [{}, 'folder', null],
+  flushOnExit: ['no'],
+  overflow: ['drop'],
+  compression: ['br'],
+  onRejected: ['text'],
+  onSettled: ['text'],
+  batchEntriesMax: [...notNumbers, 0, 101],
+  batchBytesMax: [...notNumbers, Infinity],
+  flushIntervalMs: [...notNumbers, Infinity],
+  queueEntriesMax: [...notNumbers, 499],
+  queueBytesMax: notNumbers,
+  requestsInFlightMax: [...notNumbers, 0],
+  requestTimeoutMs: [...notNumbers, 0, Infinity],
+  retryForMs: notNumbers,
+  idempotencyWindowMs: [...notNumbers, 0],
+}
+
+test.each(Object.entries(invalid))('an invalid %s is rejected with its name: %j', (name, values) => {
+  for (const value of values) {
+    const error = errorOf(() => create({ [name]: value }))
+    expect(error).toContain(`\`${name}\``)
+    expect(error).not.toMatch(/secr/)
+  }
 })
 
-describe('an option is rejected with its name', () => {
-  test.each<[string, unknown]>([
-    ['environment', 'test'],
-    ['source', 'phone'],
-    ['service', 5],
-    ['service', 'x'.repeat(257)],
-    ['metadata', 'text'],
-    ['metadata', ['a']],
-    ['metadata', null],
-    ['metadata', { text: 'x'.repeat(70_000) }],
-    ['metadata', Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`name${i}`, i]))],
-    ['fetch', 1],
-    ['spool', {}],
-    ['spool', 'folder'],
-    ['spool', null],
-    ['flushOnExit', 'no'],
-    ['overflow', 'drop'],
-    ['compression', 'br'],
-    ...['onRejected', 'onDropped', 'onRetry', 'onError', 'onSettled'].map((name): [string, unknown] => [
-      name,
-      'text',
-    ]),
-    ...['batchEntriesMax', 'batchBytesMax', 'flushIntervalMs', 'queueEntriesMax', 'queueBytesMax'].flatMap(
-      (name) => [NaN, -1, 1.5, Infinity, '1'].map((value): [string, unknown] => [name, value]),
-    ),
-    ...['requestsInFlightMax', 'requestTimeoutMs', 'idempotencyWindowMs'].flatMap((name) =>
-      [NaN, -1, 0, Infinity, null].map((value): [string, unknown] => [name, value]),
-    ),
-    ['retryForMs', NaN],
-    ['retryForMs', -1],
-    ['retryForMs', '1000'],
-  ])('%s: %o', (name, value) => {
-    expect(errorOf(() => create({ [name]: value })).message).toContain(`\`${name}\``)
-  })
+test.each<[string, readonly unknown[]]>([
+  ['directory', ['', 5, undefined, 'a\0b']],
+  ['fsync', ['yes']],
+  ['bytesMax', [NaN, 1]],
+])('an invalid %s of a spool is rejected: %j', (name, values) => {
+  for (const value of values) {
+    const options = { directory: 'folder', [name]: value } as DiskSpoolOptions
+    expect(errorOf(() => new DiskSpool(options))).toContain(`\`${name}\``)
+  }
+})
 
-  test.each<[string, object]>([
-    ['directory', { directory: '' }],
-    ['directory', { directory: 5 }],
-    ['directory', { directory: undefined }],
-    ['directory', { directory: 'a\u0000b' }],
-    ['fsync', { directory: 'folder', fsync: 'yes' }],
-    ['bytesMax', { directory: 'folder', bytesMax: NaN }],
-  ])('of a spool, %s: %o', (name, options) => {
-    const spoolOptions = options as { directory: string }
-    expect(errorOf(() => new DiskSpool(spoolOptions)).message).toContain(`\`${name}\``)
-  })
-
-  test.each([
-    ['flush', { timeoutMs: NaN }, '`timeoutMs` must be a number of at least 0'],
-    ['flush', { timeoutMs: '5' }, '`timeoutMs`'],
-    ['close', { timeoutMs: NaN }, '`timeoutMs`'],
-    ['close', { timeoutMs: -1 }, '`timeoutMs`'],
-    ['close', { remaining: 'never' }, '`remaining` must be one of'],
-  ])('of a call of %s: %o', async (method, options, message) => {
-    const client = create({})
-    await expect(client[method as 'close'](options as object)).rejects.toThrow(message)
-    await client.close()
-  })
+test.each([
+  ['flush', { timeoutMs: NaN }, '`timeoutMs` must be a number of at least 0'],
+  ['close', { timeoutMs: '5' }, '`timeoutMs`'],
+  ['close', { remaining: 'never' }, '`remaining` must be one of'],
+])('an invalid option of %s is rejected: %o', async (method, options, message) => {
+  const client = create({})
+  await expect(client[method as 'close'](options as object)).rejects.toThrow(message)
+  await client.close()
 })
 
 test('valid options are accepted', async () => {
-  const client = create({
-    apiKey: 'slk_~!',
-    retryForMs: Infinity,
-    environment: 'staging',
-    source: 'edge',
-    service: '',
-    metadata: { date: new Date(0), nothing: undefined },
-    fetch: undefined,
-    spool: undefined,
-  })
+  const metadata = { date: new Date(0), nothing: undefined }
+  const numbers = { retryForMs: Infinity, queueEntriesMax: 500 }
+  const absent = { fetch: undefined, spool: undefined }
+  const client = create({ apiKey: 'slk_~!', source: 'edge', service: '', metadata, ...numbers, ...absent })
   expect(await client.close({ timeoutMs: Infinity })).toMatchObject({ pending: 0 })
 })
 
-test.each(Object.entries(defaults))('the README names the default of %s: %s', async (name, value) => {
+test('the README names the defaults', async () => {
   const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8')
-  const [, stated] = new RegExp(`^\\| \`${name}\`\\s+\\| (\\S+)`, 'm').exec(readme) ?? []
-  const shown = Number.isFinite(value) ? value.toLocaleString('en-US') : String(value)
-  expect(stated?.replaceAll('`', '')).toBe(shown)
+  for (const [name, value] of Object.entries(defaults)) {
+    const [, stated] = new RegExp(`^\\| \`${name}\`\\s+\\| (\\S+)`, 'm').exec(readme) ?? []
+    const shown = Number.isFinite(value) ? value.toLocaleString('en-US') : String(value)
+    expect(`${name}: ${stated?.replaceAll('`', '')}`).toBe(`${name}: ${shown}`)
+  }
 })
 
 /** Like the `fetch` of a library, whose types of requests and responses differ from the global ones. */

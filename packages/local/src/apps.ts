@@ -6,23 +6,18 @@ import type { Supervisor } from './supervisor.ts'
 
 export interface App {
   readonly process: SupervisedProcess
-  /** The address of `/livez` and `/readyz`. */
   readonly opsUrl: string
 }
 
-export interface ApiApp extends App {
-  readonly url: string
-}
+export type ApiApp = App & { readonly url: string }
 
 export interface AppSettings {
   readonly opsPort?: number | undefined
-  /** Additional environment variables. They override the settings of this file. */
   readonly environment?: NodeJS.ProcessEnv | undefined
 }
 
 export interface AppOptions extends AppSettings {
   readonly redisUrl: string
-  /** Separates installations that share a Redis. */
   readonly prefix: string
   /** The name of the process and of its log. Only needed for a second process of the same role. */
   readonly name?: string | undefined
@@ -31,67 +26,50 @@ export interface AppOptions extends AppSettings {
 }
 
 /**
- * The same options of Node as in the images. Bodies are Buffers. With Node's default young generation of 32 MB they
- * accumulate until V8 runs a major GC, every quarter of a second at full load. With 16 MB they are freed before that.
- *
- * V8 collects garbage with four threads by default, and the event loop waits for all of them. On few processors they compete with the
- * loop: a single thread halves the slowest responses under attack (see docs/overload.md).
+ * As in the images. Bodies are Buffers. In Node's default young generation of 32 MB they accumulate until V8 runs a major GC, every quarter
+ * of a second at full load. With 16 MB they are freed before. V8's four threads for GC compete with the event loop on few processors: a
+ * single one halves the slowest responses under attack (see docs/overload.md).
  */
 export const nodeOptions = { api: ['--max-semi-space-size=16', '--v8-pool-size=1'], worker: [] } as const
 /** Leaves half a second before the supervisor kills the process. */
 const SHUTDOWN_DEADLINE_MS = Math.min(stopDeadlinesMs.api, stopDeadlinesMs.worker) - 500
 
-/**
- * Starts an API process, and waits until it is ready.
- *
- * @param options.port the exact port. Default: a free one
- * @param options.host the address on which it listens. Default: 127.0.0.1
- */
+/** Starts an API process on exactly this port, by default a free one, and waits until it is ready. */
 export async function startApi(
   supervisor: Supervisor,
   options: AppOptions & { port?: number | undefined; host?: string | undefined },
 ): Promise<ApiApp> {
   const { host = '127.0.0.1' } = options
+  // On a local machine there are no other users to protect, and a load test is intended.
+  const unlimited = { RATE_LIMIT_ENTRIES_PER_SECOND: '0', RATE_LIMIT_BYTES_PER_SECOND: '0' }
   const start = async (port: number): Promise<ApiApp> => {
-    const app = await startApp(supervisor, 'api', options, {
-      // On a local machine there are no other users to protect, and a load test is intended.
-      RATE_LIMIT_ENTRIES_PER_SECOND: '0',
-      RATE_LIMIT_BYTES_PER_SECOND: '0',
-      ...options.environment,
-      HOST: host,
-      PORT: String(port),
-    })
+    const environment = { ...unlimited, ...options.environment, HOST: host, PORT: String(port) }
+    const app = await startApp(supervisor, 'api', options, environment)
     return { ...app, url: `http://${reachable(host)}:${port}` }
   }
   return options.port === undefined ? supervisor.ports.startOn(undefined, start) : start(options.port)
 }
 
-/** The host in the URL of a server on this machine. */
 function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   if (host === '::') return '[::1]'
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** Starts a worker process, and waits until it is ready. */
 export async function startWorker(
   supervisor: Supervisor,
   options: AppOptions & { clickhouse: ClickHouseAccess },
 ): Promise<App> {
-  const environment = { ...clickhouseEnvironment(options.clickhouse), ...options.environment }
-  return startApp(supervisor, 'worker', options, environment)
+  const { clickhouse, environment } = options
+  return startApp(supervisor, 'worker', options, { ...clickhouseEnvironment(clickhouse), ...environment })
 }
 
-/** The settings with which a process or a command connects to ClickHouse. */
-export function clickhouseEnvironment(access: ClickHouseAccess): Readonly<Record<string, string>> {
-  const { url, username, password, database } = access
-  return {
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_USERNAME: username,
-    CLICKHOUSE_PASSWORD: password,
-    CLICKHOUSE_DATABASE: database,
-  }
-}
+export const clickhouseEnvironment = ({ url, username, password, database }: ClickHouseAccess) => ({
+  CLICKHOUSE_URL: url,
+  CLICKHOUSE_USERNAME: username,
+  CLICKHOUSE_PASSWORD: password,
+  CLICKHOUSE_DATABASE: database,
+})
 
 async function startApp(
   supervisor: Supervisor,

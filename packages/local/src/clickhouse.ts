@@ -7,28 +7,21 @@ import type { SupervisedProcess } from './supervised-process.ts'
 import { makeFolder, type Supervisor } from './supervisor.ts'
 
 export interface ClickHouseOptions {
-  /** Used if it is free. Otherwise a free port is chosen. */
   readonly port?: number | undefined
-  /** Random by default. */
   readonly password?: string | undefined
 }
 
 const entry = fileURLToPath(new URL('clickhouse-server.ts', import.meta.url))
 const USERNAME = 'sluice'
 
-/**
- * Starts a ClickHouse with its HTTP interface on 127.0.0.1 and one user. It stores its data in `clickhouse` in the data
- * directory. There are no system log tables: the embedded engine creates none. The database in the access is not created.
- */
+/** Starts a ClickHouse with its HTTP interface on 127.0.0.1 and one user. The database in the access is not created. */
 export async function startClickHouse(
   supervisor: Supervisor,
   { port: preferredPort, password = randomBytes(18).toString('base64url') }: ClickHouseOptions = {},
 ): Promise<{ process: SupervisedProcess; access: ClickHouseAccess }> {
   const folder = join(supervisor.dataDir, 'clickhouse')
   makeFolder(folder)
-  const configFile = join(folder, 'config.xml')
-  const usersFile = join(folder, 'users.xml')
-
+  const [configFile, usersFile] = [join(folder, 'config.xml'), join(folder, 'users.xml')]
   return supervisor.ports.startOn(preferredPort, async (port) => {
     writeFileSync(configFile, serverConfig(join(folder, 'data'), port, usersFile), { mode: 0o600 })
     writeFileSync(usersFile, usersConfig(password), { mode: 0o600 })
@@ -47,7 +40,7 @@ export async function startClickHouse(
   })
 }
 
-/** Whether the server responds to a query. The password ensures that it is the right one. */
+/** The password ensures that it is the right server. */
 export async function clickhouseAnswers(access: ClickHouseAccess, signal: AbortSignal): Promise<boolean> {
   const response = await fetch(`${access.url}/?query=SELECT+1`, {
     headers: { 'X-ClickHouse-User': access.username, 'X-ClickHouse-Key': access.password },
@@ -57,10 +50,7 @@ export async function clickhouseAnswers(access: ClickHouseAccess, signal: AbortS
   return response.ok
 }
 
-/**
- * The server's configuration, as XML. It suits a laptop: at most half of the memory, and small mark caches, because their
- * defaults (5 GB) are meant for a dedicated machine.
- */
+/** It suits a laptop: at most half of the memory, and small caches of marks, whose defaults (5 GB) are meant for a dedicated machine. */
 function serverConfig(folder: string, port: number, usersFile: string): string {
   return `<clickhouse>
   <path>${escape(folder)}</path>
@@ -76,8 +66,8 @@ function serverConfig(folder: string, port: number, usersFile: string): string {
 }
 
 /**
- * The users, as XML. chDB runs its first query as the user `default` without a password, so this user must exist. It has
- * only the grants that the query needs, and may have one session. The query takes that session until the server stops.
+ * chDB runs its first query as the user `default` without a password, so this user must exist. It has only the grants that the query needs,
+ * and one session, which the query takes until the server stops.
  */
 function usersConfig(password: string): string {
   return `<clickhouse>

@@ -6,32 +6,26 @@ import { type RedisOptions, startRedis } from './redis.ts'
 import type { SupervisedProcess } from './supervised-process.ts'
 import { Supervisor } from './supervisor.ts'
 
-/** A running Redis and a running ClickHouse. */
 export interface Services {
   readonly supervisor: Supervisor
   readonly dataDir: string
   readonly redisUrl: string
   readonly clickhouse: ClickHouseAccess
-  readonly processes: { readonly redis: SupervisedProcess; readonly clickhouse: SupervisedProcess }
+  readonly processes: Readonly<Record<'redis' | 'clickhouse', SupervisedProcess>>
   /** Stops the processes, immediately with `force`. Deletes the data directory if it is a temporary one. */
   stop(options?: { force?: boolean }): Promise<void>
 }
 
 export interface ServicesOptions {
-  /** The folder for the data. Default: a temporary directory. */
   readonly dataDir?: string | undefined
   /** A supervisor that has already opened a data directory; `dataDir` is then ignored. */
   readonly supervisor?: Supervisor | undefined
   readonly redis?: RedisOptions | undefined
   readonly clickhouse?: ClickHouseOptions | undefined
-  /** Receives what a user should know about the start. */
   readonly note?: ((text: string) => void) | undefined
 }
 
-/**
- * Starts Redis and ClickHouse. By default they are empty and have random passwords, and their data is deleted when they
- * stop.
- */
+/** Starts Redis and ClickHouse. By default they are empty and have random passwords, and their data is deleted when they stop. */
 export async function startServices(options: ServicesOptions = {}): Promise<Services> {
   const supervisor = options.supervisor ?? (await Supervisor.open({ dataDir: options.dataDir }))
   try {
@@ -53,45 +47,36 @@ export async function startServices(options: ServicesOptions = {}): Promise<Serv
   }
 }
 
-/** A running Sluice: services, an API, a worker, and a project with a key. */
 export interface Installation extends Omit<Services, 'processes'> {
   readonly apiUrl: string
   readonly opsUrls: { readonly api: string; readonly worker: string }
   readonly prefix: string
   readonly projectId: string
   readonly apiKey: string
-  readonly processes: Services['processes'] & {
-    readonly api: SupervisedProcess
-    readonly worker: SupervisedProcess
-  }
+  readonly processes: Services['processes'] & Readonly<Record<'api' | 'worker', SupervisedProcess>>
 }
 
 export interface InstallationOptions extends ServicesOptions {
   /** Services that are already running. They stop with the installation; the options for starting them are ignored. */
   readonly services?: Services | undefined
-  /** Separates installations that share a Redis. */
   readonly prefix?: string | undefined
   /** The project, created if it is missing. Default: `demo`, or `demo-2` and so on where the former were deleted or disabled. */
   readonly projectId?: string | undefined
-  /** The project's key from an earlier start. If it is not active, a new one is created. */
   readonly apiKey?: string | undefined
   readonly api?: AppSettings & { readonly port?: number | undefined; readonly host?: string | undefined }
   readonly worker?: AppSettings
 }
 
-/**
- * Starts an installation: Redis and ClickHouse with migrated tables, a project with a key, an API and a worker. `startApi`
- * and `startWorker` add more of them with the supervisor of the installation.
- */
+/** Starts Redis and ClickHouse with migrated tables, a project with a key, an API and a worker. `startApi` and `startWorker` add more. */
 export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
   const { prefix = 'sluice', note = () => undefined } = options
   const services = options.services ?? (await startServices(options))
   const { supervisor, redisUrl, clickhouse } = services
   try {
     await migrate(clickhouse, await readMigrations(migrationsFolder))
-    const { projectId, apiKey } = await withRegistry({ redisUrl, prefix }, async (registry) => {
+    const [projectId, apiKey] = await withRegistry({ redisUrl, prefix }, async (registry) => {
       const id = options.projectId ?? (await usableProject(registry, note))
-      return { projectId: id, apiKey: await provisionProject(registry, id, options.apiKey) }
+      return [id, await provisionProject(registry, id, options.apiKey)] as const
     })
     const [api, worker] = await Promise.all([
       startApi(supervisor, { ...options.api, redisUrl, prefix }),

@@ -33,6 +33,4 @@ export function readEarlier(dataDir: string) {
   }
 }
 
-function portOf(url: string): number {
-  return Number(new URL(url).port)
-}
+const portOf = (url: string): number => Number(new URL(url).port)

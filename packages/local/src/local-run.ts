@@ -12,19 +12,13 @@ import { DataDirectoryBusyError, Supervisor } from './supervisor.ts'
 
 const DEFAULT_DATA_DIR = fileURLToPath(new URL('../../../.data', import.meta.url))
 const DEFAULT_PORT = 3_000
-/** On Linux, only root may use the ports below it. */
 const UNPRIVILEGED_PORT_MIN = 1_024
-const PORT_MAX = 65_535
 
 /** Settings of API and worker that have no effect here, because `npm start` runs Redis, ClickHouse and both processes itself. */
 const DETERMINED =
   /^(CLICKHOUSE_.*|OPS_HOST|OPS_PORT|REDIS_SENTINEL_PASSWORD|REDIS_TLS_CA_FILE|REDIS_URL|SHUTDOWN_DEADLINE_MS|SLUICE_PREFIX)$/
 
-/**
- * Runs everything until it is interrupted, cannot start, or one process exits. Then it stops the others.
- *
- * @returns the exit code
- */
+/** Runs everything until it is interrupted, cannot start, or one process exits. Then it stops the others. @returns the exit code */
 export async function runLocally(
   environment: NodeJS.ProcessEnv,
   interrupted: Promise<void>,
@@ -38,8 +32,7 @@ export async function runLocally(
     rejectDetermined(environment)
     const { HOST, PORT } = readApiConfig(environment)
     supervisor = await Supervisor.open({ dataDir })
-    const address = { host: HOST, port: PORT }
-    await Promise.race([interrupted, startAndWatch(supervisor, address, environment, write)])
+    await Promise.race([interrupted, startAndWatch(supervisor, HOST, PORT, environment, write)])
     await supervisor.stop()
     return 0
   } catch (error) {
@@ -60,10 +53,10 @@ function rejectDetermined(environment: NodeJS.ProcessEnv): void {
   )
 }
 
-/** @throws the reason why the run cannot continue; it never returns */
 async function startAndWatch(
   supervisor: Supervisor,
-  { host, port }: { host: string; port: number },
+  host: string,
+  port: number,
   environment: NodeJS.ProcessEnv,
   write: (line: string) => void,
 ): Promise<never> {
@@ -82,7 +75,9 @@ async function startAndWatch(
     worker: { opsPort: opsPorts?.worker, environment },
   })
   writeLocalFile(dataDir, installation)
-  write(welcome(installation, dataDir, isReadableByOthers(process.stdout.fd)))
+  // Such as the file that the shell creates for `npm start > start.log`.
+  const output = fstatSync(process.stdout.fd)
+  write(welcome(installation, dataDir, output.isFile() && (output.mode & 0o077) !== 0))
   const exits = Object.values(installation.processes).map(async (each) => ({ each, exit: await each.exited }))
   const { each, exit } = await Promise.race(exits)
   throw new ProcessError(`${each.name} exited (${describeExit(exit)})`, each.logFile)
@@ -103,7 +98,6 @@ function explain(failure: unknown, dataDir: string): string {
   return `The data folder ${dataDir} cannot be used (${message}). Set SLUICE_DATA_DIR to a folder that you may write to.`
 }
 
-/** Whether an error is about the data folder or a file in it: it has no permission, is a file, is on a full disk. */
 function concernsDataFolder(error: unknown, dataDir: string): boolean {
   const { code, path } = error as NodeJS.ErrnoException
   // SQLite, which locks the folder, reports no path.
@@ -111,28 +105,17 @@ function concernsDataFolder(error: unknown, dataDir: string): boolean {
   return path !== undefined && (path.startsWith(dataDir) || dataDir.startsWith(path))
 }
 
-/** Why the API cannot listen, and what to do. */
 export function describePort(host: string, port: number, code: string): string {
   const problem = `The API cannot listen on HOST=${host} and PORT=${port} (${code})`
   if (code !== 'EADDRINUSE' && (code !== 'EACCES' || port >= UNPRIVILEGED_PORT_MIN))
     return `${problem}. Choose an address of this machine: HOST=127.0.0.1 npm start`
-  const next = port < UNPRIVILEGED_PORT_MIN || port >= PORT_MAX ? DEFAULT_PORT : port + 1
+  const next = port < UNPRIVILEGED_PORT_MIN || port >= 65_535 ? DEFAULT_PORT : port + 1
   return `${problem}. Choose another port: PORT=${next} npm start`
-}
-
-/** Whether an output is a file that other users may read, such as the file that the shell creates for `npm start > start.log`. */
-function isReadableByOthers(output: number): boolean {
-  const status = fstatSync(output)
-  return status.isFile() && (status.mode & 0o077) !== 0
 }
 
 const exampleEntry = { level: 'info', message: 'Hello, Sluice', service: 'curl', metadata: { user: 42 } }
 
-/**
- * What a run prints when everything is ready. The commands work in the root folder of the repository.
- *
- * @param hidesKey whether others may read the output. The key is then only in `local.json`
- */
+/** @param hidesKey whether others may read the output. The key is then only in `local.json` */
 export function welcome(
   { apiUrl, apiKey, projectId, opsUrls }: LocalFile,
   dataDir: string,

@@ -1,14 +1,12 @@
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
-const LOOPBACK = '127.0.0.1'
 /** Another program may take a port between the check and the start. Three times in a row is not a coincidence. */
 const START_ATTEMPTS_MAX = 3
 /** Below the ports that systems use for outgoing connections, which could take a port between the check and the start. */
 const RANGE = { first: 20_000, size: 12_000 }
 const CHECKS_MAX = 100
 
-/** Finds free ports on 127.0.0.1. */
 export class Ports {
   /** No port is returned twice: the process that gets it may not be listening yet at the next call. */
   readonly #returned = new Set<number>()
@@ -38,8 +36,7 @@ export class Ports {
   }
 }
 
-/** Listens on a port for a moment. @returns the port, or the code of the error (EADDRINUSE, EACCES, …) */
-export function probePort(port: number, host = LOOPBACK): Promise<{ port: number } | { code: string }> {
+export function probePort(port: number, host = '127.0.0.1'): Promise<{ port: number } | { code: string }> {
   return new Promise((resolve) => {
     const server = createServer()
     server.once('error', (error: NodeJS.ErrnoException) => resolve({ code: error.code ?? 'EUNKNOWN' }))

@@ -24,9 +24,7 @@ const PROJECTS_MAX = 1_000
 
 /**
  * The id of a project that accepts entries: `demo`, created if it is missing, or `demo-2` and so on. The id of a deleted project stays
- * reserved until its rows have expired, and a user may have disabled a project on purpose.
- *
- * @param note receives a line for each id that is not used
+ * reserved until its rows have expired, and a user may have disabled a project on purpose. `note` receives a line for each such id.
  */
 export async function usableProject({ projects }: Registry, note: (text: string) => void): Promise<string> {
   for (let number = 1; number <= PROJECTS_MAX; number++) {

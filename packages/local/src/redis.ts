@@ -1,15 +1,6 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import {
-  existsSync,
-  globSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { totalmem } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -19,31 +10,22 @@ import type { ProcessSpec, SupervisedProcess } from './supervised-process.ts'
 import { makeFolder, type Supervisor } from './supervisor.ts'
 
 export interface RedisOptions {
-  /** Used if it is free. Otherwise a free port is chosen. */
   readonly port?: number | undefined
   /** Letters, digits, `-` and `_`. Random by default. */
   readonly password?: string | undefined
-  /** The name of the process, and of its folder for data in the data directory. Default: `redis`. */
+  /** Of the process, and of its folder for data in the data directory. */
   readonly name?: string | undefined
-  /** The URL of the server whose replica it becomes. */
   readonly replicaOf?: string | undefined
   /** Redis' `maxmemory`. Default: a quarter of this machine's memory, and at least 256 MiB. */
   readonly memoryBytesMax?: number | undefined
-  /** Receives a line before a slow step. */
   readonly note?: ((line: string) => void) | undefined
 }
 
-/** Enough for some two million entries, and for the workers to process them. */
 const LEAST_MEMORY_BYTES = 256 * 1024 * 1024
-/** A connection to a server on this machine, and one command. */
 const ANSWER_DEADLINE_MS = 1_000
-/** Enough for apt-get over a slow connection. */
 const DOWNLOAD_DEADLINE_MS = 180_000
 
-/**
- * Starts a Redis that loses no acknowledged write: it is append-only, and syncs to disk before it responds. It listens on
- * 127.0.0.1, and requires a password, which the URL includes.
- */
+/** Starts a Redis on 127.0.0.1 that loses no acknowledged write. It requires a password, which the URL includes. */
 export async function startRedis(
   supervisor: Supervisor,
   options: RedisOptions = {},
@@ -59,15 +41,10 @@ export async function startRedis(
   await stopEarlier(configFile)
   return supervisor.ports.startOn(options.port, async (port) => {
     const url = `redis://:${password}@127.0.0.1:${port}`
-    writeFileSync(configFile, configuration({ ...options, port, folder, password }), { mode: 0o600 })
-    const process = await supervisor.start({
-      ...program,
-      role: 'redis',
-      name,
-      args: [configFile],
-      cwd: folder,
-      isReady: () => redisAnswers(url),
-    })
+    fs.writeFileSync(configFile, configuration({ ...options, port, folder, password }), { mode: 0o600 })
+    const isReady = () => redisAnswers(url)
+    const spec = { ...program, role: 'redis', name, args: [configFile], cwd: folder, isReady } as const
+    const process = await supervisor.start(spec)
     return { process, url }
   })
 }
@@ -77,10 +54,8 @@ function configuration(options: RedisOptions & { folder: string; password: strin
   const machineBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)
   // A backlog must leave enough memory for the other programs on this machine.
   const shareBytes = Math.max(LEAST_MEMORY_BYTES, Math.floor(machineBytes / 4))
-  const replication =
-    options.replicaOf === undefined
-      ? ''
-      : `replicaof 127.0.0.1 ${new URL(options.replicaOf).port}\nmasterauth ${options.password}\n`
+  const { replicaOf, password } = options
+  const primary = `replicaof 127.0.0.1 ${new URL(replicaOf ?? 'redis://').port}\nmasterauth ${password}\n`
   return `# Overwritten at each start.
 bind 127.0.0.1
 port ${options.port}
@@ -96,7 +71,7 @@ save ""
 maxmemory ${options.memoryBytesMax ?? shareBytes}
 maxmemory-policy noeviction
 daemonize no
-${replication}`
+${replicaOf === undefined ? '' : primary}`
 }
 
 /** Whether a server responds and has loaded its data. The password in the URL ensures that it is the right one. */
@@ -104,13 +79,12 @@ export const redisAnswers = (url: string): Promise<boolean> => ask(url, (redis) 
 
 /** Stops a server that outlived an earlier run, because its guard was killed too. Two servers must not append to one file. */
 async function stopEarlier(configFile: string): Promise<void> {
-  const config = existsSync(configFile) ? readFileSync(configFile, 'utf8') : ''
+  const config = fs.existsSync(configFile) ? fs.readFileSync(configFile, 'utf8') : ''
   const [, port, password] = /^port (\d+)$[^]*^requirepass (\S+)$/m.exec(config) ?? []
   if (port !== undefined)
     await ask(`redis://:${password}@127.0.0.1:${port}`, (redis) => redis.shutdown('NOSAVE'))
 }
 
-/** @returns whether the command succeeded */
 async function ask(url: string, command: (redis: Redis) => Promise<unknown>): Promise<boolean> {
   const redis = new Redis(url, {
     lazyConnect: true,
@@ -150,25 +124,20 @@ for package in "$0"/archives/*.deb; do dpkg-deb --extract "$package" "$0"; done
 ln -s redis-check-rdb "$0/usr/bin/redis-server"
 rm -rf "$0/lists" "$0/archives"`
 
-/**
- * Finds a Redis server: on the PATH, or unpacked from Debian's package.
- *
- * @param note receives a line before the download
- * @throws Error that explains what to install
- */
+/** Finds a Redis server: on the PATH, or unpacked from Debian's package. @throws Error that explains what to install */
 export async function findRedis(
   note: (line: string) => void = () => undefined,
 ): Promise<Pick<ProcessSpec, 'command' | 'environment'>> {
   for (const folder of (process.env['PATH'] ?? '/usr/bin').split(delimiter)) {
     for (const name of ['redis-server', 'valkey-server']) {
-      if (existsSync(join(folder, name))) return { command: join(folder, name), environment: {} }
+      if (fs.existsSync(join(folder, name))) return { command: join(folder, name), environment: {} }
     }
   }
-  if (!existsSync(UNPACKED)) {
+  if (!fs.existsSync(UNPACKED)) {
     note("Downloading Redis from Debian's packages …")
     await unpack()
   }
-  const libraries = globSync(join(UNPACKED, '{usr/lib,lib}/*-linux-gnu'))
+  const libraries = fs.globSync(join(UNPACKED, '{usr/lib,lib}/*-linux-gnu'))
   return {
     command: join(UNPACKED, 'usr/bin/redis-server'),
     environment: { LD_LIBRARY_PATH: libraries.join(':') },
@@ -176,12 +145,11 @@ export async function findRedis(
 }
 
 async function unpack(): Promise<void> {
-  mkdirSync(dirname(UNPACKED), { recursive: true })
-  const folder = mkdtempSync(`${UNPACKED}-`)
+  fs.mkdirSync(dirname(UNPACKED), { recursive: true })
+  const folder = fs.mkdtempSync(`${UNPACKED}-`)
   try {
     await promisify(execFile)('/bin/sh', ['-c', UNPACK, folder], { timeout: DOWNLOAD_DEADLINE_MS })
-    // Another process may have done the same in the meantime.
-    if (!existsSync(UNPACKED)) renameSync(folder, UNPACKED)
+    if (!fs.existsSync(UNPACKED)) fs.renameSync(folder, UNPACKED)
   } catch (error) {
     throw new Error(
       'Redis was not found. Install it with `sudo apt-get install redis-server` (Debian, Ubuntu), `brew install redis` ' +
@@ -189,6 +157,6 @@ async function unpack(): Promise<void> {
       { cause: error },
     )
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    fs.rmSync(folder, { recursive: true, force: true })
   }
 }

@@ -2,7 +2,6 @@
 import { ignoreErrors } from '@sluice/runtime'
 import { runLocally } from './local-run.ts'
 
-/** How often to check whether npm, which started this process, is still running. */
 const PARENT_CHECK_INTERVAL_MS = 500
 /** An interrupted run ends after this time, whatever is in progress. An orderly stop takes less. */
 const STOP_DEADLINE_MS = 9_900
@@ -13,7 +12,6 @@ let isInterrupted = false
 ignoreErrors(process.stdout)
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt)
 if (process.env['npm_lifecycle_event'] !== undefined) {
-  // A process gets a new parent when its parent dies.
   const parent = process.ppid
   setInterval(() => {
     if (process.ppid !== parent) interrupt()
@@ -31,6 +29,5 @@ function interrupt(): void {
   isInterrupted = true
   write('\nStopping …')
   interrupted.resolve()
-  // Kills what is left.
   setTimeout(() => process.exit(1), STOP_DEADLINE_MS)
 }

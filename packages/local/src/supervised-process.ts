@@ -12,33 +12,25 @@ export const stopStages: readonly (readonly Role[])[] = [['api'], ['worker'], ['
  */
 export const stopDeadlinesMs = { api: 3_500, worker: 3_500, clickhouse: 2_500, redis: 2_500 } as const
 
-/** The purpose of a process. */
 export type Role = keyof typeof stopDeadlinesMs
 
-/** The command of a process, and the check whether it is ready. */
 export interface ProcessSpec {
   readonly role: Role
-  /** The name in messages and of the log file. */
   readonly name: string
   readonly command: string
   readonly args: readonly string[]
   readonly cwd: string
-  /** The complete environment of the process. */
   readonly environment: NodeJS.ProcessEnv
   /** Default: 60 s. Redis and ClickHouse need some seconds per gigabyte to read their data. */
   readonly readyDeadlineMs?: number
-  /** Called repeatedly until it returns true. An error means that the process is not ready yet. */
+  /** Called until it returns true. An error means that the process is not ready yet. */
   readonly isReady: (signal: AbortSignal) => Promise<boolean>
   /** Sends a signal in another way, for a local process that only represents the actual one. */
   readonly sendSignal?: (signal: NodeJS.Signals) => void
 }
 
-export interface Exit {
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
-}
+export type Exit = Readonly<{ code: number | null; signal: NodeJS.Signals | null }>
 
-/** A process exited, or was not ready in time. `log` has the last lines of its output. */
 export class ProcessError extends Error {
   override name = 'ProcessError'
   readonly logFile: string
@@ -86,7 +78,7 @@ export class SupervisedProcess {
   readonly #mayStart: () => boolean
   #run: Run | undefined
 
-  /** @param mayStart called at each start; false once the supervisor is stopping and would no longer stop the process */
+  /** @param mayStart false once the supervisor is stopping and would no longer stop the process */
   constructor(spec: ProcessSpec, logFile: string, mayStart: () => boolean = () => true) {
     this.#spec = spec
     this.#mayStart = mayStart
@@ -95,7 +87,6 @@ export class SupervisedProcess {
     this.logFile = logFile
   }
 
-  /** Undefined while the process is not running. */
   get pid(): number | undefined {
     return this.running ? this.#run?.child.pid : undefined
   }
@@ -104,17 +95,12 @@ export class SupervisedProcess {
     return this.#run !== undefined && this.#run.exit === undefined
   }
 
-  /** Resolves when the latest run exits. */
   get exited(): Promise<Exit> {
     if (this.#run === undefined) throw new Error(`${this.name} was never started`)
     return this.#run.exited
   }
 
-  /**
-   * Starts the process and waits until it is ready.
-   *
-   * @throws ProcessError when it exits instead, or is not ready within its deadline; it is not running then
-   */
+  /** @throws ProcessError when it exits instead of being ready, or is not ready within its deadline; it is not running then */
   async start(): Promise<void> {
     if (this.running) throw new Error(`${this.name} is already running`)
     if (!this.#mayStart()) throw new Error(`${this.name} is not started: the supervisor is stopping`)
@@ -127,14 +113,12 @@ export class SupervisedProcess {
       if (await isReady.catch(() => false)) return
       await Promise.race([run.exited, delay(READY_POLL_MS)])
     }
-    if (run.exit !== undefined) {
+    if (run.exit !== undefined)
       throw new ProcessError(`${this.name} exited while starting (${describeExit(run.exit)})`, this.logFile)
-    }
     await this.stop({ signal: 'SIGKILL' })
     throw new ProcessError(`${this.name} was not ready after ${readyDeadlineMs / 1000} s`, this.logFile)
   }
 
-  /** Sends a signal, if the process is running. */
   kill(signal: NodeJS.Signals): void {
     if (!this.running) return
     if (this.#spec.sendSignal === undefined) this.#run?.child.kill(signal)
@@ -142,10 +126,8 @@ export class SupervisedProcess {
   }
 
   /** Stops the process and waits until it has exited. After `deadlineMs` it is killed. */
-  async stop({
-    signal = 'SIGTERM',
-    deadlineMs = stopDeadlinesMs[this.role],
-  }: { signal?: NodeJS.Signals; deadlineMs?: number } = {}): Promise<void> {
+  async stop(options: { signal?: NodeJS.Signals; deadlineMs?: number } = {}): Promise<void> {
+    const { signal = 'SIGTERM', deadlineMs = stopDeadlinesMs[this.role] } = options
     if (!this.running) return
     this.kill(signal)
     // A process suspended by SIGSTOP receives the other signal only after SIGCONT.
@@ -187,7 +169,4 @@ export class SupervisedProcess {
   }
 }
 
-/** Human-readable: `exit code 1`, `SIGKILL`, … */
-export function describeExit({ code, signal }: Exit): string {
-  return signal ?? `exit code ${code ?? 'unknown'}`
-}
+export const describeExit = ({ code, signal }: Exit): string => signal ?? `exit code ${code ?? 'unknown'}`

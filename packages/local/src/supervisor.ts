@@ -8,21 +8,18 @@ import { type ProcessSpec, stopStages, SupervisedProcess } from './supervised-pr
 /** A process that was just killed may hold its lock for a moment longer. */
 const LOCK_WAIT_MS = 500
 
-/** Another supervisor uses the data directory. */
 export class DataDirectoryBusyError extends Error {
   override name = 'DataDirectoryBusyError'
 }
 
 /**
- * Owns a data directory and the processes that use it. A data directory has one supervisor at a time, and no process
- * outlives its supervisor.
+ * Owns a data directory and the processes that use it. A directory has one supervisor at a time, and no process outlives its supervisor.
  *
  * Open (`start` may be called) → stopping (`stop` was called, nothing is started any more) → stopped.
  */
 export class Supervisor {
-  /** The real path, without symbolic links. */
+  /** Without symbolic links. */
   readonly dataDir: string
-  /** The ports for the processes. */
   readonly ports = new Ports()
   readonly #lock: DatabaseSync
   readonly #isTemporary: boolean
@@ -36,23 +33,13 @@ export class Supervisor {
     this.#isTemporary = isTemporary
   }
 
-  /**
-   * Locks a data directory.
-   *
-   * @param dataDir created if it is missing; by default a temporary one, which is deleted by `stop`
-   * @throws DataDirectoryBusyError
-   */
+  /** @param dataDir created if it is missing; by default a temporary one, which `stop` deletes @throws DataDirectoryBusyError */
   static async open({ dataDir }: { dataDir?: string | undefined } = {}): Promise<Supervisor> {
     if (dataDir !== undefined) makeFolder(dataDir)
     const path = realpathSync(dataDir ?? mkdtempSync(join(tmpdir(), 'sluice-')))
     return new Supervisor(path, dataDir === undefined)
   }
 
-  /**
-   * Starts a process and waits until it is ready.
-   *
-   * @throws ProcessError
-   */
   async start(spec: ProcessSpec): Promise<SupervisedProcess> {
     const logFile = join(this.dataDir, 'logs', `${spec.name}.log`)
     // A process started during the stop, for example by a caller that holds its handle, would never be stopped.
@@ -62,11 +49,7 @@ export class Supervisor {
     return started
   }
 
-  /**
-   * Stops every process in order, then releases the data directory.
-   *
-   * @param force kills the processes at once, also during an orderly stop
-   */
+  /** Stops every process in order, then releases the data directory. @param force kills them at once, also during an orderly stop */
   stop({ force = false }: { force?: boolean } = {}): Promise<void> {
     if (force) for (const each of this.#processes) each.kill('SIGKILL')
     this.#stopped ??= this.#stop()
@@ -83,11 +66,7 @@ export class Supervisor {
   }
 }
 
-/**
- * Creates a folder that only its owner can read, and the parents that are missing.
- *
- * Node's own recursive `mkdir` never returns where a file system does not allow new folders, for example below /proc.
- */
+/** For its owner only, with missing parents. Node's recursive `mkdir` never returns where no folders are allowed, such as below /proc. */
 export function makeFolder(path: string): void {
   if (isFolder(path)) return
   const parent = dirname(path)
@@ -95,19 +74,13 @@ export function makeFolder(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 })
   } catch (error) {
-    // Another process may have created it in the meantime.
     if (!isFolder(path)) throw error
   }
 }
 
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
-}
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-/**
- * Locks a data directory. The lock is one of SQLite, because the kernel releases it whenever its holder dies, so no lock
- * is ever stale. Closing the database releases it.
- */
+/** The lock is one of SQLite: the kernel releases it whenever its holder dies, so no lock is ever stale. */
 function takeLock(dataDir: string): DatabaseSync {
   const lock = new DatabaseSync(join(dataDir, 'lock.sqlite'), { timeout: LOCK_WAIT_MS })
   try {

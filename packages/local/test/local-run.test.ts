@@ -1,31 +1,61 @@
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type LocalFile, readEarlier, writeLocalFile } from '../src/local-file.ts'
 import { describePort, welcome } from '../src/local-run.ts'
+
+const local: LocalFile = {
+  apiUrl: 'http://127.0.0.1:3000',
+  apiKey: 'slk_x',
+  projectId: 'demo',
+  redisUrl: 'redis://:pass_-9@127.0.0.1:4001',
+  clickhouse: { url: 'http://127.0.0.1:4002', username: 'sluice', password: 'p', database: 'sluice' },
+  opsUrls: { api: 'http://127.0.0.1:4003', worker: 'http://127.0.0.1:4004' },
+}
+
+let dataDir: string
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'sluice-local-file-'))
+})
+afterEach(() => rmSync(dataDir, { recursive: true }))
+
+test('a later start uses the ports, passwords and key of the earlier one, from a file that only the owner may read', () => {
+  writeLocalFile(dataDir, local)
+  expect(readEarlier(dataDir)).toEqual({
+    apiUrl: 'http://127.0.0.1:3000',
+    apiKey: 'slk_x',
+    redis: { port: 4001, password: 'pass_-9' },
+    clickhouse: { port: 4002, password: 'p' },
+    opsPorts: { api: 4003, worker: 4004 },
+  })
+  expect(statSync(join(dataDir, 'local.json')).mode & 0o777).toBe(0o600)
+  expect(readdirSync(dataDir)).toEqual(['local.json'])
+})
+
+test.each([undefined, '{', 'null', '{}', '{"apiKey":"slk_x","redisUrl":"nonsense"}'])(
+  'a missing or invalid file is ignored: %s',
+  (content) => {
+    if (content !== undefined) writeFileSync(join(dataDir, 'local.json'), content)
+    expect(readEarlier(dataDir)).toEqual({})
+  },
+)
 
 test.each([
   ['127.0.0.1', 3000, 'EADDRINUSE', 'PORT=3001 npm start'],
   ['127.0.0.1', 65_535, 'EADDRINUSE', 'PORT=3000 npm start'],
   ['127.0.0.1', 80, 'EACCES', 'PORT=3000 npm start'],
-  ['192.0.2.1', 3000, 'EADDRNOTAVAIL', 'HOST=127.0.0.1 npm start'],
   ['no.such.host', 3000, 'ENOTFOUND', 'HOST=127.0.0.1 npm start'],
 ])('the remedy for %s:%i and %s is %s', (host, port, code, remedy) => {
   expect(describePort(host, port, code)).toMatch(new RegExp(`${remedy}$`))
 })
 
 test('the printed commands quote the data directory, unless it is the default one, and have no key that others may read', () => {
-  const local = {
-    apiUrl: 'http://127.0.0.1:3000',
-    apiKey: 'slk_x',
-    projectId: 'demo',
-    redisUrl: 'redis://127.0.0.1:4001',
-    clickhouse: { url: 'http://127.0.0.1:4002', username: 'sluice', password: 'p', database: 'sluice' },
-    opsUrls: { api: 'http://127.0.0.1:4003', worker: 'http://127.0.0.1:4004' },
-  }
   const defaultDir = fileURLToPath(new URL('../../../.data', import.meta.url))
   expect(welcome(local, defaultDir, false)).toContain(' ./sluice logs --project demo')
   expect(welcome(local, "/it's here", false)).toContain(
     String.raw`SLUICE_DATA_DIR='/it'\''s here' ./sluice logs --project demo --follow`,
   )
-  // The key is only in local.json.
   expect(welcome(local, defaultDir, true)).not.toContain('slk_x')
 })

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { vi } from 'vitest'
+import { expect, vi } from 'vitest'
 
 interface Listed {
   readonly pid: number
@@ -8,10 +8,8 @@ interface Listed {
 }
 
 function listProcesses(): Listed[] {
-  const lines = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,ppid=,command='], { encoding: 'utf8' }).split(
-    '\n',
-  )
-  return lines.flatMap((line) => {
+  const output = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,ppid=,command='], { encoding: 'utf8' })
+  return output.split('\n').flatMap((line) => {
     const [, pid, parent, command = ''] = /^ *(\d+) +(\d+) (.*)$/.exec(line) ?? []
     return pid === undefined ? [] : [{ pid: Number(pid), parent: Number(parent), command }]
   })
@@ -36,7 +34,7 @@ export async function allEnd(processes: readonly Listed[]): Promise<true> {
     const left = listProcesses().filter((each) =>
       processes.some(({ pid, command }) => pid === each.pid && command === each.command),
     )
-    if (left.length > 0) throw new Error(`still running: ${left.map(({ command }) => command).join('; ')}`)
+    expect(left).toEqual([])
   })
   return true
 }

@@ -8,6 +8,15 @@ import type { LocalFile } from '../src/local-file.ts'
 const entry = fileURLToPath(new URL('../src/start.ts', import.meta.url))
 const ARRIVAL_DEADLINE_MS = 60_000
 
+interface Options {
+  /** Environment variables. PORT is 0 by default, which chooses a free one. */
+  readonly settings?: Readonly<Record<string, string>>
+  /** The descriptor of a file for the output. By default, the output is a pipe. */
+  readonly output?: number | undefined
+  /** Where npm runs it from a script, in npm's shell. By default, it runs without npm. */
+  readonly npmFolder?: string
+}
+
 /** A running `npm start`. */
 export class StartCommand {
   readonly child: ChildProcess
@@ -15,37 +24,21 @@ export class StartCommand {
   readonly #dataDir: string
   #output = ''
 
-  private constructor(dataDir: string, child: ChildProcess) {
+  constructor(dataDir: string, { settings, output, npmFolder }: Options = {}) {
     this.#dataDir = dataDir
-    this.child = child
-    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      this.#output += text
-    })
-    this.exitCode = new Promise((resolve) => child.once('exit', resolve))
-  }
-
-  /**
-   * @param settings environment variables. PORT is 0 by default, which chooses a free one
-   * @param output the descriptor of a file for the output. By default, the output is a pipe
-   */
-  static run(dataDir: string, settings: Record<string, string> = {}, output?: number): StartCommand {
-    const child = spawn(process.execPath, [entry], {
-      env: { PATH: process.env['PATH'], PORT: '0', SLUICE_DATA_DIR: dataDir, ...settings },
+    const start = `true && exec "${process.execPath}" "${entry}"`
+    if (npmFolder !== undefined)
+      writeFileSync(join(npmFolder, 'package.json'), JSON.stringify({ scripts: { start } }))
+    const command = npmFolder === undefined ? [process.execPath, entry] : ['npm', 'start']
+    this.child = spawn(command[0] ?? '', command.slice(1), {
+      cwd: npmFolder,
+      env: { PATH: process.env['PATH'], HOME: dataDir, PORT: '0', SLUICE_DATA_DIR: dataDir, ...settings },
       stdio: ['ignore', output ?? 'pipe', 'inherit'],
     })
-    return new StartCommand(dataDir, child)
-  }
-
-  /** Runs it by npm: from a script, in npm's shell. */
-  static runByNpm(dataDir: string, folder: string): StartCommand {
-    const start = `true && exec "${process.execPath}" "${entry}"`
-    writeFileSync(join(folder, 'package.json'), JSON.stringify({ scripts: { start } }))
-    const child = spawn('npm', ['start'], {
-      cwd: folder,
-      env: { PATH: process.env['PATH'], HOME: folder, PORT: '0', SLUICE_DATA_DIR: dataDir },
-      stdio: ['ignore', 'pipe', 'inherit'],
+    this.child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.#output += text
     })
-    return new StartCommand(dataDir, child)
+    this.exitCode = new Promise((resolve) => this.child.once('exit', resolve))
   }
 
   get output(): string {
@@ -57,9 +50,7 @@ export class StartCommand {
   }
 
   async prints(text: string): Promise<void> {
-    await vi.waitFor(() => {
-      if (!this.#output.includes(text)) throw new Error(`no "${text}" in:\n${this.#output}`)
-    })
+    await vi.waitUntil(() => this.#output.includes(text))
   }
 
   async isReady(): Promise<this> {
@@ -87,13 +78,11 @@ export class StartCommand {
       headers: { 'X-ClickHouse-User': username, 'X-ClickHouse-Key': password },
     })
     if (!response.ok) throw new Error(await response.text())
-    return (await response.text()).split('\n').filter((line) => line !== '')
+    return (await response.text()).split('\n').filter(Boolean)
   }
 
   /** The locks of a worker that was killed expire after a while. */
   async arrives(message: string): Promise<void> {
-    await vi.waitFor(async () => {
-      if (!(await this.messages()).includes(message)) throw new Error(`${message} has not arrived`)
-    }, ARRIVAL_DEADLINE_MS)
+    await vi.waitUntil(async () => (await this.messages()).includes(message), ARRIVAL_DEADLINE_MS)
   }
 }

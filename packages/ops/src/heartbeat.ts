@@ -8,7 +8,6 @@ import {
   type Readiness,
   readClock,
   type RedisConnection,
-  type RedisScript,
   withTimeout,
 } from '@sluice/runtime'
 import { withoutSecrets } from './dependencies.ts'
@@ -94,15 +93,11 @@ for i = 1, #seen, 2 do
 end
 return reply`
 
-export interface HeartbeatOptions {
+export interface HeartbeatOptions extends Pick<ProcessReport, 'role' | 'host' | 'pid' | 'version'> {
   readonly redis: RedisConnection
   /** The prefix of the installation. */
   readonly prefix: string
   readonly processId: string
-  readonly role: ProcessRole
-  readonly host: string
-  readonly pid: number
-  readonly version: string
   readonly readiness: () => Readiness
   readonly work?: () => ProcessWork
   readonly monotonicMs: () => number
@@ -118,16 +113,12 @@ export interface HeartbeatOptions {
 export class Heartbeat {
   readonly #options: HeartbeatOptions
   readonly #keys: readonly string[]
-  readonly #record: RedisScript<number>
-  readonly #remove: RedisScript<null>
   readonly #startedMs: number
   #stopBeats: (() => void) | undefined
 
   constructor(options: HeartbeatOptions) {
     this.#options = options
     this.#keys = keysOf(options.prefix)
-    this.#record = defineScript(options.redis, RECORD)
-    this.#remove = defineScript(options.redis, REMOVE)
     this.#startedMs = options.monotonicMs()
   }
 
@@ -137,10 +128,10 @@ export class Heartbeat {
 
   /** Reports once. Never rejects. */
   async beat(): Promise<void> {
-    const { processId, logger } = this.#options
+    const { redis, processId, logger } = this.#options
     try {
       const { ttlMs, processesMax } = heartbeatLimits
-      await this.#record(this.#keys, [processId, this.#report(), ttlMs, processesMax])
+      await defineScript(redis, RECORD)(this.#keys, [processId, this.#report(), ttlMs, processesMax])
     } catch (error) {
       logger.debug({ err: error }, 'this process is not reported')
     }
@@ -149,7 +140,8 @@ export class Heartbeat {
   /** Removes the record. Never rejects, and waits for Redis no longer than `removalWaitMs`. */
   async stop(): Promise<void> {
     this.#stopBeats?.()
-    const removal = this.#remove(this.#keys, [this.#options.processId])
+    const { redis, processId } = this.#options
+    const removal = defineScript(redis, REMOVE)(this.#keys, [processId])
     await withTimeout(removal, heartbeatLimits.removalWaitMs).catch(() => undefined)
   }
 

@@ -13,6 +13,11 @@ interface MetricOptions {
   readonly labels?: readonly string[]
 }
 
+interface HistogramOptions extends Omit<MetricOptions, 'labels'> {
+  readonly label?: string
+  readonly of?: readonly string[]
+}
+
 /**
  * The metrics of a process. What is counted is counted by the parts of the process, in fields of their own: an addition each. The metrics
  * read these fields when they are scraped. Only histograms are counted here.
@@ -74,15 +79,7 @@ export class Metrics {
    *   argument. The values in `of` are exported from the start
    */
   histogram(
-    {
-      name,
-      help,
-      label,
-      of = [],
-    }: Omit<MetricOptions, 'labels'> & {
-      readonly label?: string
-      readonly of?: readonly string[]
-    },
+    { name, help, label, of = [] }: HistogramOptions,
     buckets: readonly number[],
   ): (value: number, labelValue?: string) => void {
     const histogram = new Histogram({
@@ -92,14 +89,11 @@ export class Metrics {
       buckets: [...buckets],
       registers: [this.#registry],
     })
-    if (label === undefined)
-      return (value) => {
-        if (Number.isFinite(value)) histogram.observe(value)
-      }
+    for (const value of of) histogram.zero({ [String(label)]: value })
     const known = new Map(of.map((value) => [value, histogram.labels(value)]))
-    for (const value of of) histogram.zero({ [label]: value })
-    return (value, labelValue = '') => {
-      if (Number.isFinite(value)) known.get(labelValue)?.observe(value)
+    return (value, labelValue) => {
+      if (Number.isFinite(value))
+        (labelValue === undefined ? histogram : known.get(labelValue))?.observe(value)
     }
   }
 

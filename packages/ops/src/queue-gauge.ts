@@ -97,7 +97,7 @@ export class QueueGauge {
       inHand: queues.reduce((sum, { inHand }) => sum + inHand, 0),
       oldestAgeS: Math.max(...queues.map(({ oldestAgeS }) => oldestAgeS)),
       failed: queues.reduce((sum, { failed }) => sum + failed, 0),
-      memoryPercent: Math.max(...servers.map(percentOf)),
+      memoryPercent: Math.max(...servers.map((each) => Math.round((100 * each.usedBytes) / each.limitBytes))),
       shards: queues,
       servers,
     }
@@ -126,24 +126,22 @@ export class QueueGauge {
   }
 
   async #readServers(): Promise<void> {
-    const { servers, monotonicMs } = this.#options
+    const { servers, monotonicMs, memoryBytes } = this.#options
     const knownAtMs = monotonicMs()
-    const known = servers()
-    for (const { options } of known) {
-      const last = this.#servers.get(addressOf(options))
-      if (last !== undefined) this.#servers.set(addressOf(options), { ...last, knownAtMs })
-    }
+    const known = new Map(
+      servers().map((server) => [`${server.options.host}:${server.options.port}`, server]),
+    )
     for (const [address, last] of this.#servers) {
-      if (knownAtMs - last.knownAtMs > SERVER_KEPT_MS) this.#servers.delete(address)
+      if (known.has(address)) this.#servers.set(address, { ...last, knownAtMs })
+      else if (knownAtMs - last.knownAtMs > SERVER_KEPT_MS) this.#servers.delete(address)
     }
     await requireOne(
-      known.map(async (server) => {
-        const address = addressOf(server.options)
-        this.#servers.set(address, {
-          server: address,
-          ...this.#memory(await server.info('memory')),
-          knownAtMs,
-        })
+      Array.from(known, async ([address, server]) => {
+        const info = await server.info('memory')
+        // As Redis counts for `maxmemory`: without the buffers of its append-only file and its replicas.
+        const usedBytes = field(info, 'used_memory') - field(info, 'mem_not_counted_for_evict')
+        const limitBytes = field(info, 'maxmemory') || memoryBytes
+        this.#servers.set(address, { server: address, usedBytes, limitBytes, knownAtMs })
       }),
     )
   }
@@ -166,20 +164,7 @@ export class QueueGauge {
     const agesMs = oldest.map((id) => (id === null ? 0 : nowMs - idTimeMs(id)))
     return { shard, waiting, delayed, inHand, oldestAgeS: Math.max(0, ...agesMs) / 1_000, failed }
   }
-
-  /** Counts as Redis does for `maxmemory`: without the buffers of its append-only file and its replicas. */
-  #memory(info: string): Pick<ServerMemory, 'usedBytes' | 'limitBytes'> {
-    return {
-      usedBytes: field(info, 'used_memory') - field(info, 'mem_not_counted_for_evict'),
-      limitBytes: field(info, 'maxmemory') || this.#options.memoryBytes,
-    }
-  }
 }
-
-const percentOf = ({ usedBytes, limitBytes }: ServerMemory): number =>
-  Math.round((100 * usedBytes) / limitBytes)
-
-const addressOf = ({ host, port }: RedisInfoServer['options']): string => `${host}:${port}`
 
 /** @throws if none of the tasks succeeds */
 async function requireOne(tasks: readonly Promise<void>[]): Promise<void> {

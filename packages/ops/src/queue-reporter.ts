@@ -6,7 +6,6 @@ import {
   type Logger,
   permitWrites,
   type RedisConnection,
-  type RedisScript,
 } from '@sluice/runtime'
 import type { Metrics, Sample } from './metrics.ts'
 import type { QueueGauge, QueueReading, ServerMemory } from './queue-gauge.ts'
@@ -52,8 +51,6 @@ export interface QueueReporterOptions {
  */
 export class QueueReporter {
   readonly #options: QueueReporterOptions
-  readonly #takeLease: RedisScript<number>
-  readonly #endLease: RedisScript<null>
   /** The last totals of each shard. */
   readonly #totals = new Map<number, RowTotals>()
   readonly #trend: MemoryTrend
@@ -64,8 +61,6 @@ export class QueueReporter {
 
   constructor(options: QueueReporterOptions) {
     this.#options = options
-    this.#takeLease = defineScript(options.redis, TAKE_LEASE)
-    this.#endLease = defineScript(options.redis, DELETE_IF_EQUAL)
     this.#trend = new MemoryTrend(options.monotonicMs)
   }
 
@@ -85,14 +80,20 @@ export class QueueReporter {
 
   /** Never rejects. */
   async poll(): Promise<void> {
-    const { monotonicMs, leaseKey, processId, logger } = this.#options
+    const { redis, monotonicMs, leaseKey, processId, logger } = this.#options
     try {
       const startedMs = monotonicMs()
-      if (!(await this.#hasLease(leaseKey, processId))) {
+      if (!(await this.#hasLease())) {
         this.#leasedUntilMs = Number.NEGATIVE_INFINITY
         return
       }
-      this.#report = await this.#readOrYield()
+      try {
+        this.#report = await this.#read()
+      } catch (error) {
+        // Another process may be able to read.
+        await defineScript(redis, DELETE_IF_EQUAL)([leaseKey], [processId]).catch(() => undefined)
+        throw error
+      }
       this.#leasedUntilMs = startedMs + LEASE_MS
       this.#hasFailed = false
     } catch (error) {
@@ -102,22 +103,12 @@ export class QueueReporter {
   }
 
   /** A process that has the lease keeps it while Redis rejects writes: no other process can take it, and the report is needed most. */
-  async #hasLease(leaseKey: string, processId: string): Promise<boolean> {
+  async #hasLease(): Promise<boolean> {
+    const { redis, leaseKey, processId } = this.#options
     try {
-      return (await this.#takeLease([leaseKey], [processId, LEASE_MS])) === 1
+      return (await defineScript(redis, TAKE_LEASE)([leaseKey], [processId, LEASE_MS])) === 1
     } catch (error) {
       if (error instanceof Error && error.name === 'ReplyError' && this.report !== undefined) return true
-      throw error
-    }
-  }
-
-  /** A process that cannot read gives the lease to another one, which may be able to. */
-  async #readOrYield(): Promise<QueueReport> {
-    const { leaseKey, processId } = this.#options
-    try {
-      return await this.#read()
-    } catch (error) {
-      await this.#endLease([leaseKey], [processId]).catch(() => undefined)
       throw error
     }
   }
@@ -186,38 +177,30 @@ export class MemoryTrend {
 export function exportQueues(metrics: Metrics, reporter: Pick<QueueReporter, 'report'>): void {
   const samples = (of: (report: QueueReport) => Iterable<Sample>) => () =>
     reporter.report === undefined ? [] : of(reporter.report)
-  metrics.gauge(
-    { name: 'sluice_queue_chunks', help: 'Chunks in the queue.', labels: ['shard', 'state'] },
-    samples(({ shards }) =>
-      shards.flatMap(({ shard, waiting, delayed, inHand, failed }): Sample[] => [
-        [[String(shard), 'waiting'], waiting],
-        [[String(shard), 'delayed'], delayed],
-        [[String(shard), 'in_hand'], inHand],
-        [[String(shard), 'failed'], failed],
-      ]),
+  const gauge = (
+    name: string,
+    help: string,
+    labels: string[],
+    of: (report: QueueReport) => Iterable<Sample>,
+  ): void => metrics.gauge({ name, help, labels }, samples(of))
+  gauge('sluice_queue_chunks', 'Chunks in the queue.', ['shard', 'state'], ({ shards }) =>
+    shards.flatMap(({ shard, waiting, delayed, inHand, failed }) =>
+      samplesOf(shard, { waiting, delayed, in_hand: inHand, failed }),
     ),
   )
-  metrics.gauge(
-    {
-      name: 'sluice_queue_oldest_age_seconds',
-      help: 'Age of the oldest chunk that waits or is in hand.',
-      labels: ['shard'],
-    },
-    samples(({ shards }) => shards.map(({ shard, oldestAgeS }) => [[String(shard)], oldestAgeS])),
+  const ageHelp = 'Age of the oldest chunk that waits or is in hand.'
+  gauge('sluice_queue_oldest_age_seconds', ageHelp, ['shard'], ({ shards }) =>
+    shards.map(({ shard, oldestAgeS }) => [[String(shard)], oldestAgeS]),
   )
-  metrics.gauge(
-    { name: 'sluice_queue_rows', help: 'Rows in the queue.', labels: ['shard'] },
-    samples(({ totals }) => Array.from(totals, ([shard, rows]) => [[String(shard)], queuedRows(rows)])),
+  gauge('sluice_queue_rows', 'Rows in the queue.', ['shard'], ({ totals }) =>
+    Array.from(totals, ([shard, rows]) => [[String(shard)], queuedRows(rows)]),
   )
   metrics.counter(
     { name: 'sluice_rows_total', help: 'Rows by what became of them.', labels: ['shard', 'stage'] },
     samples(({ totals }) =>
-      Array.from(totals).flatMap(([shard, { added, inserted, deadLettered, removed }]): Sample[] => [
-        [[String(shard), 'added'], added],
-        [[String(shard), 'inserted'], inserted],
-        [[String(shard), 'dead_lettered'], deadLettered],
-        [[String(shard), 'removed'], removed],
-      ]),
+      [...totals].flatMap(([shard, { added, inserted, deadLettered, removed }]) =>
+        samplesOf(shard, { added, inserted, dead_lettered: deadLettered, removed }),
+      ),
     ),
   )
   const ofServers = (
@@ -225,23 +208,15 @@ export function exportQueues(metrics: Metrics, reporter: Pick<QueueReporter, 're
     help: string,
     of: (server: QueueReport['servers'][number]) => number,
   ): void =>
-    metrics.gauge(
-      { name, help, labels: ['server'] },
-      samples(({ servers }) => servers.map((each) => [[each.memory.server], of(each)])),
+    gauge(`sluice_redis_memory_${name}`, help, ['server'], ({ servers }) =>
+      servers.map((each) => [[each.memory.server], of(each)]),
     )
-  ofServers(
-    'sluice_redis_memory_used_bytes',
-    'Memory of Redis that counts against its limit.',
-    ({ memory }) => memory.usedBytes,
-  )
-  ofServers(
-    'sluice_redis_memory_limit_bytes',
-    'The limit of the memory of Redis.',
-    ({ memory }) => memory.limitBytes,
-  )
-  ofServers(
-    'sluice_redis_memory_headroom_seconds',
-    'Time until the memory of Redis is full, at the rate of the last five minutes.',
-    ({ headroomS }) => headroomS,
-  )
+  ofServers('used_bytes', 'Memory of Redis that counts against its limit.', ({ memory }) => memory.usedBytes)
+  ofServers('limit_bytes', 'The limit of the memory of Redis.', ({ memory }) => memory.limitBytes)
+  const headroomHelp = 'Time until the memory of Redis is full, at the rate of the last five minutes.'
+  ofServers('headroom_seconds', headroomHelp, ({ headroomS }) => headroomS)
+}
+
+function samplesOf(shard: number, counts: Readonly<Record<string, number>>): Sample[] {
+  return Object.entries(counts).map(([label, count]) => [[String(shard), label], count])
 }

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { startOpsServer } from '../src/ops-server.ts'
 
 const program = fileURLToPath(new URL('../src/health-check-main.ts', import.meta.url))
@@ -27,29 +27,21 @@ async function startServer(ready: boolean): Promise<number> {
   return Number(new URL(server.url).port)
 }
 
-describe("a container's health check", () => {
-  it('exits with 0 when the process is ready', async () => {
-    expect(await check(await startServer(true), '/readyz')).toBe(0)
-  })
+it("a container's health check exits with 0 when the process is ready, with 1 when it is not or nothing listens", async () => {
+  expect(await check(await startServer(true), '/readyz')).toBe(0)
+  const port = await startServer(false)
+  expect(await check(port, '/readyz')).toBe(1)
+  expect(await check(port, '/livez')).toBe(0)
+  expect(await check(1, '/livez')).toBe(1)
+})
 
-  it('exits with 1 when the process is alive but not ready', async () => {
-    const port = await startServer(false)
-    expect(await check(port, '/readyz')).toBe(1)
-    expect(await check(port, '/livez')).toBe(0)
+it("a container's health check exits with 1 at its deadline when the process is frozen", async () => {
+  const connections: Socket[] = []
+  const silent = createServer((connection) => connections.push(connection))
+  onTestFinished(() => {
+    for (const connection of connections) connection.destroy()
+    silent.close()
   })
-
-  it('exits with 1 when no process listens', async () => {
-    expect(await check(1, '/livez')).toBe(1)
-  })
-
-  it('exits with 1 at its deadline when the process is frozen', async () => {
-    const connections: Socket[] = []
-    const silent = createServer((connection) => connections.push(connection))
-    onTestFinished(() => {
-      for (const connection of connections) connection.destroy()
-      silent.close()
-    })
-    await once(silent.listen(0, '127.0.0.1'), 'listening')
-    expect(await check((silent.address() as { port: number }).port, '/livez')).toBe(1)
-  })
+  await once(silent.listen(0, '127.0.0.1'), 'listening')
+  expect(await check((silent.address() as { port: number }).port, '/livez')).toBe(1)
 })

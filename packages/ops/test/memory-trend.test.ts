@@ -1,52 +1,18 @@
 import { expect, it } from 'vitest'
 import { MemoryTrend } from '../src/queue-reporter.ts'
 
-let nowMs = 0
-const trend = (): MemoryTrend => new MemoryTrend(() => nowMs)
-const memory = (usedBytes: number, server = 'redis:1') => ({ server, usedBytes, limitBytes: 1_000 })
-
-it.each<[what: string, readings: [atS: number, usedBytes: number][], headroomS: number]>([
-  ['is infinite while nothing is known', [[0, 500]], Infinity],
-  [
-    'is infinite while memory does not grow',
-    [
-      [0, 500],
-      [10, 500],
-      [20, 400],
-    ],
-    Infinity,
-  ],
-  [
-    'is the free memory divided by the rate of growth',
-    [
-      [0, 500],
-      [10, 600],
-    ],
-    40,
-  ],
-  [
-    'forgets what was more than five minutes ago',
-    [
-      [0, 0],
-      [100, 500],
-      [301, 500],
-    ],
-    Infinity,
-  ],
-])('%s', (_what, readings, headroomS) => {
-  const its = trend()
-  const headrooms = readings.map(([atS, usedBytes]) => {
+it.each<[what: string, readings: string, headroomS: number]>([
+  ['is infinite while memory does not grow', '0 500, 10 500, 20 400', Infinity],
+  ['is the free memory divided by the rate of growth', '0 500, 10 600', 40],
+  ['forgets what was more than five minutes ago', '0 0, 100 500, 301 500', Infinity],
+])('%s, for each server', (_what, readings, headroomS) => {
+  let nowMs = 0
+  const trend = new MemoryTrend(() => nowMs)
+  const headrooms = readings.split(', ').map((reading) => {
+    const [atS, usedBytes] = reading.split(' ').map(Number) as [number, number]
     nowMs = atS * 1_000
-    return its.headroomS(memory(usedBytes))
+    trend.headroomS({ server: 'redis:2', usedBytes: 500, limitBytes: 1_000 })
+    return trend.headroomS({ server: 'redis:1', usedBytes, limitBytes: 1_000 })
   })
   expect(headrooms.at(-1)).toBe(headroomS)
-})
-
-it('is separate for each server', () => {
-  const its = trend()
-  nowMs = 0
-  for (const server of ['redis:1', 'redis:2']) its.headroomS(memory(500, server))
-  nowMs = 10_000
-  expect(its.headroomS(memory(500, 'redis:1'))).toBe(Infinity)
-  expect(its.headroomS(memory(600, 'redis:2'))).toBe(40)
 })

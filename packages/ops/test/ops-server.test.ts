@@ -1,8 +1,9 @@
 import type { Readiness } from '@sluice/runtime'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { startOpsServer } from '../src/ops-server.ts'
 
 const ready: Readiness = { ready: true, reasons: [] }
+const notReady: Readiness = { ready: false, reasons: ['no Redis'] }
 
 /** @returns fetches a page */
 async function start(
@@ -23,44 +24,31 @@ async function start(
   }
 }
 
-describe('the ops server', () => {
-  it('returns 200 for /livez, ready or not, and 503 when only a restart can help', async () => {
-    let isAlive = true
-    const page = await start({
-      readiness: () => ({ ready: false, reasons: ['no Redis'] }),
-      isAlive: () => isAlive,
-    })
-    expect(await page('/livez')).toEqual({ status: 200, body: { status: 'ok' } })
-    isAlive = false
-    expect(await page('/livez')).toEqual({ status: 503, body: { status: 'stalled' } })
-  })
+it('returns 200 for /livez, ready or not, and 503 when only a restart can help', async () => {
+  let isAlive = true
+  const page = await start({ readiness: () => notReady, isAlive: () => isAlive })
+  expect(await page('/livez')).toEqual({ status: 200, body: { status: 'ok' } })
+  isAlive = false
+  expect(await page('/livez')).toEqual({ status: 503, body: { status: 'stalled' } })
+})
 
-  it('returns the current state and the dependencies for /readyz, and no password', async () => {
-    const dependencies = [{ name: 'shard 1', state: 'down', seconds: 7, lastError: 'no' }] as const
-    let state = ready
-    const page = await start({ readiness: () => state, dependencies: () => dependencies })
-    expect(await page('/readyz')).toEqual({ status: 200, body: { status: 'ok', dependencies } })
-    state = { ready: false, reasons: ['no redis://me:secret@host', 'no disk'] }
-    expect(await page('/readyz')).toEqual({
-      status: 503,
-      body: { status: 'unavailable', reasons: ['no redis://host', 'no disk'], dependencies },
-    })
-    state = ready
-    expect((await page('/readyz')).status).toBe(200)
+it('returns the current state and the dependencies for /readyz, and no password', async () => {
+  const dependencies = [{ name: 'shard 1', state: 'down', seconds: 7, lastError: 'no' }] as const
+  let state = ready
+  const page = await start({ readiness: () => state, dependencies: () => dependencies })
+  expect(await page('/readyz')).toEqual({ status: 200, body: { status: 'ok', dependencies } })
+  state = { ready: false, reasons: ['no redis://me:secret@host', 'no disk'] }
+  expect(await page('/readyz')).toEqual({
+    status: 503,
+    body: { status: 'unavailable', reasons: ['no redis://host', 'no disk'], dependencies },
   })
+})
 
-  it('returns the metrics', async () => {
-    expect(await (await start())('/metrics')).toEqual({ status: 200, body: 'metrics' })
-  })
-
-  it('returns the current content of further pages', async () => {
-    let load = 1
-    const page = await start({ pages: new Map([['/load', () => ({ load })]]) })
-    load = 2
-    expect(await page('/load')).toEqual({ status: 200, body: { load: 2 } })
-  })
-
-  it.each(['/', '/livez/', '/LIVEZ', '/lo', '/%zz'])('returns 404 for %s', async (path) => {
-    expect((await (await start())(path)).status).toBe(404)
-  })
+it('returns the metrics, the current content of further pages, and 404 for others', async () => {
+  let load = 1
+  const page = await start({ pages: new Map([['/load', () => ({ load })]]) })
+  load = 2
+  expect(await page('/load')).toEqual({ status: 200, body: { load: 2 } })
+  expect(await page('/metrics')).toEqual({ status: 200, body: 'metrics' })
+  for (const path of ['/', '/livez/', '/LIVEZ', '/%zz']) expect((await page(path)).status).toBe(404)
 })

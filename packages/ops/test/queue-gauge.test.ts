@@ -1,6 +1,6 @@
 import { shardNames } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { QueueGauge, type QueueReading } from '../src/queue-gauge.ts'
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12)
@@ -56,127 +56,85 @@ function makeGauge(): ((state: State) => Promise<QueueReading>) & { failures: ()
 }
 
 const memory = (used: number, uncounted: number, max: number): string =>
-  [
-    '# Memory',
-    `used_memory:${used}`,
-    'used_memory_human:1.00M',
-    `maxmemory:${max}`,
-    'maxmemory_human:0B',
-    'maxmemory_policy:noeviction',
-    `mem_not_counted_for_evict:${uncounted}`,
-    '',
-  ].join('\r\n')
+  `# Memory\r\nused_memory:${used}\r\nused_memory_human:1.00M\r\nmaxmemory:${max}\r\nmem_not_counted_for_evict:${uncounted}\r\n`
 
 const idOf = (ageMs: number): string => new IdSource(() => NOW_MS - ageMs).next()
 
-describe('one shard', () => {
-  it.each([
-    ['of the oldest waiting chunk', [10, 500, 61_500], [], 61.5],
-    ['of the oldest held chunk if no older one is waiting', [10], [20, 7_000], 7],
-    ['0 if an id is ahead of the clock', [-5_000], [], 0],
-  ])('has the age %s', async (_which, waiting, held, oldestAgeS) => {
-    const reading = await makeGauge()({
-      queues: [waiting.map(idOf), [], []],
-      held: held.map(idOf),
-      infos: { 1: memory(1, 0, 0) },
-    })
-    expect(reading).toMatchObject({ waiting: waiting.length, inHand: held.length, oldestAgeS })
-  })
+const NOTHING = [[], [], []]
 
-  it('counts delayed chunks, which wait for another worker, as waiting', async () => {
-    const state = { queues: [[idOf(10)], [], []], delayed: 2, infos: { 1: memory(1, 0, 0) } }
-    expect(await makeGauge()(state)).toMatchObject({ waiting: 3, failed: 3 })
-  })
+it.each([
+  ['of the oldest waiting chunk', [10, 500, 61_500], [], 61.5],
+  ['of the oldest held chunk if no older one is waiting', [10], [20, 7_000], 7],
+  ['0 if an id is ahead of the clock', [-5_000], [], 0],
+])('has the age %s', async (_which, waiting, held, oldestAgeS) => {
+  const queues = [waiting.map(idOf), [], []]
+  // Delayed chunks wait for another worker.
+  const state = { queues, held: held.map(idOf), delayed: 2, infos: { 1: memory(1, 0, 0) } }
+  const expected = { waiting: waiting.length + 2, inHand: held.length, oldestAgeS, failed: 3 }
+  expect(await makeGauge()(state)).toMatchObject(expected)
 })
 
-describe('the memory', () => {
-  const queues = [[], [], []]
-
-  it.each([
-    ['`maxmemory`, counted as Redis counts it', memory(3_500, 500, 6_000), 50],
-    ['the configured budget if Redis has no `maxmemory`', memory(800, 50, 0), 75],
-  ])('is a share of %s', async (_what, info, memoryPercent) => {
-    expect(await makeGauge()({ queues, infos: { 1: info } })).toMatchObject({ memoryPercent })
-  })
-
-  it('is not guessed if Redis does not report it', async () => {
-    await expect(makeGauge()({ queues, infos: { 1: '# Memory\r\n' } })).rejects.toThrow('used_memory')
-  })
+it.each([
+  ['`maxmemory`, counted as Redis counts it', memory(3_500, 500, 6_000), 50],
+  ['the configured budget if Redis has no `maxmemory`', memory(800, 50, 0), 75],
+])('has the memory as a share of %s', async (_what, info, memoryPercent) => {
+  expect(await makeGauge()({ queues: NOTHING, infos: { 1: info } })).toMatchObject({ memoryPercent })
 })
 
-describe('with several shards and servers', () => {
-  it('the reading has the sum of the jobs, the oldest age and the memory of the fullest server', async () => {
-    const reading = await makeGauge()({
-      queues: [[idOf(1_000)], [], [idOf(2_000), idOf(9_000)]],
-      infos: { 1: memory(100, 0, 0), 2: memory(900, 0, 0), 3: memory(1_000, 0, 2_000) },
-    })
-    expect(reading).toMatchObject({ waiting: 3, inHand: 0, oldestAgeS: 9, failed: 3, memoryPercent: 90 })
-    expect(reading.shards[2]).toEqual({
-      shard: 2,
-      waiting: 2,
-      delayed: 0,
-      inHand: 0,
-      failed: 1,
+it('has the sum of the jobs, the oldest age and the memory of the fullest server', async () => {
+  const reading = await makeGauge()({
+    queues: [[idOf(1_000)], [], [idOf(2_000), idOf(9_000)]],
+    infos: { 1: memory(100, 0, 0), 2: memory(900, 0, 0), 3: memory(1_000, 0, 2_000) },
+  })
+  expect(reading).toMatchObject({ waiting: 3, inHand: 0, oldestAgeS: 9, failed: 3, memoryPercent: 90 })
+  expect(reading.shards[2]).toMatchObject({ shard: 2, waiting: 2, failed: 1, oldestAgeS: 9 })
+  expect(reading.servers[1]).toMatchObject({ server: 'redis:2', usedBytes: 900, limitBytes: 1_000 })
+})
+
+it('leaves out shards and servers that have never replied, and has the failure of each shard until it is read', async () => {
+  const readNext = makeGauge()
+  const queues = [undefined, [idOf(1_000)], []]
+  const reading = await readNext({ queues, infos: { 1: undefined, 2: memory(100, 0, 0) } })
+  expect(reading).toMatchObject({ waiting: 1, inHand: 0, oldestAgeS: 1, failed: 2, memoryPercent: 10 })
+  expect(readNext.failures()).toEqual(['no answer', undefined, undefined])
+  await readNext({ queues: NOTHING, infos: { 2: memory(100, 0, 0) } })
+  expect(readNext.failures()).toEqual([undefined, undefined, undefined])
+})
+
+it('counts shards and servers that stop replying with their last reading until they reply again', async () => {
+  const readNext = makeGauge()
+  await readNext({
+    queues: [[idOf(9_000), idOf(9_000)], [idOf(1_000)], []],
+    infos: { 1: memory(900, 0, 0), 2: memory(100, 0, 0) },
+  })
+  const rest = [[idOf(1_000), idOf(1_000)], []]
+  const without = { queues: [undefined, ...rest], infos: { 1: undefined, 2: memory(200, 0, 0) } }
+  for (const monotonicMs of [0, 50_000, 100_000])
+    expect(await readNext({ ...without, monotonicMs })).toMatchObject({
+      waiting: 4,
       oldestAgeS: 9,
+      memoryPercent: 90,
     })
-    expect(reading.servers[1]).toMatchObject({ server: 'redis:2', usedBytes: 900, limitBytes: 1_000 })
-  })
+  const infos = { 1: memory(300, 0, 0), 2: memory(200, 0, 0) }
+  const recovered = await readNext({ queues: [[], ...rest], infos })
+  expect(recovered).toMatchObject({ waiting: 2, oldestAgeS: 1, failed: 3, memoryPercent: 30 })
+})
 
-  it('shards and servers that have never replied are left out', async () => {
-    const reading = await makeGauge()({
-      queues: [undefined, [idOf(1_000)], []],
-      infos: { 1: undefined, 2: memory(100, 0, 0) },
-    })
-    expect(reading).toMatchObject({ waiting: 1, inHand: 0, oldestAgeS: 1, failed: 2, memoryPercent: 10 })
-  })
+it('counts a server that left the list of known servers for a minute', async () => {
+  const readNext = makeGauge()
+  await readNext({ queues: NOTHING, infos: { 1: memory(900, 0, 0), 2: memory(100, 0, 0) } })
+  const rest = { queues: NOTHING, infos: { 2: memory(100, 0, 0) } }
+  expect((await readNext({ ...rest, monotonicMs: 5_000 })).memoryPercent).toBe(90)
+  expect((await readNext({ ...rest, monotonicMs: 61_000 })).memoryPercent).toBe(10)
+})
 
-  it('shards and servers that stop replying count with their last reading until they reply again', async () => {
-    const readNext = makeGauge()
-    await readNext({
-      queues: [[idOf(9_000), idOf(9_000)], [idOf(1_000)], []],
-      infos: { 1: memory(900, 0, 0), 2: memory(100, 0, 0) },
-    })
-    const rest = [[idOf(1_000), idOf(1_000)], []]
-    const without = { queues: [undefined, ...rest], infos: { 1: undefined, 2: memory(200, 0, 0) } }
-    for (const monotonicMs of [0, 50_000, 100_000]) {
-      const { waiting, memoryPercent } = await readNext({ ...without, monotonicMs })
-      expect({ waiting, memoryPercent }).toEqual({ waiting: 4, memoryPercent: 90 })
-    }
-    expect((await readNext(without)).oldestAgeS).toBe(9)
-    const recovered = { queues: [[], ...rest], infos: { 1: memory(300, 0, 0), 2: memory(200, 0, 0) } }
-    expect(await readNext(recovered)).toMatchObject({
-      waiting: 2,
-      inHand: 0,
-      oldestAgeS: 1,
-      failed: 3,
-      memoryPercent: 30,
-    })
-  })
-
-  it('each shard that was not read has its failure, until it is read', async () => {
-    const readNext = makeGauge()
-    const infos = { 1: memory(100, 0, 0) }
-    expect(readNext.failures()).toEqual([undefined, undefined, undefined])
-    await readNext({ queues: [[], undefined, []], infos })
-    expect(readNext.failures()).toEqual([undefined, 'no answer', undefined])
-    await readNext({ queues: [[], [], []], infos })
-    expect(readNext.failures()).toEqual([undefined, undefined, undefined])
-  })
-
-  it('a server that left the list of known servers still counts for a minute', async () => {
-    const readNext = makeGauge()
-    await readNext({ queues: [[], [], []], infos: { 1: memory(900, 0, 0), 2: memory(100, 0, 0) } })
-    const rest = { queues: [[], [], []], infos: { 2: memory(100, 0, 0) } }
-    expect((await readNext({ ...rest, monotonicMs: 5_000 })).memoryPercent).toBe(90)
-    expect((await readNext({ ...rest, monotonicMs: 61_000 })).memoryPercent).toBe(10)
-  })
-
-  it('nothing is guessed if none replies', async () => {
-    const readNext = makeGauge()
-    await readNext({ queues: [[], [], []], infos: { 1: memory(1, 0, 0) } })
-    const none = [undefined, undefined, undefined]
-    await expect(readNext({ queues: none, infos: { 1: memory(1, 0, 0) } })).rejects.toThrow('no answer')
-    await expect(readNext({ queues: [[], [], []], infos: { 1: undefined } })).rejects.toThrow('no answer')
-    await expect(readNext({ queues: [[], [], []], infos: {} })).rejects.toThrow('no Redis server is known')
-  })
+it('guesses nothing if no shard or no server replies, or a server does not report its memory', async () => {
+  const readNext = makeGauge()
+  const infos = { 1: memory(1, 0, 0) }
+  await readNext({ queues: NOTHING, infos })
+  const none = [undefined, undefined, undefined]
+  await expect(readNext({ queues: none, infos })).rejects.toThrow('no answer')
+  await expect(readNext({ queues: NOTHING, infos: { 1: undefined } })).rejects.toThrow('no answer')
+  await expect(readNext({ queues: NOTHING, infos: { 1: '# Memory\r\n' } })).rejects.toThrow('used_memory')
+  await expect(readNext({ queues: NOTHING, infos: {} })).rejects.toThrow('no Redis server is known')
 })

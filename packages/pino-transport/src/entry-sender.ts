@@ -1,5 +1,12 @@
 import { writeSync } from 'node:fs'
-import { type ClientOptions, type DropReason, type Entry, type Rejection, SluiceClient } from '@sluice/client'
+import {
+  type ClientOptions,
+  type DropReason,
+  type Entry,
+  type Metadata,
+  type Rejection,
+} from '@sluice/client'
+import { SluiceClient } from '@sluice/client'
 
 /** What remains of metadata that the API would reject: enough to find the entry. */
 const REDUCED_NAMES_MAX = 100
@@ -25,7 +32,7 @@ export class EntrySender {
     this.#reports = reports
     this.client = new SluiceClient({
       ...options,
-      onError: ({ message }) => reports.problem(message),
+      onError: ({ message }) => reports.print(message),
       onRejected: (rejection) => this.#onRejected(rejection),
       onDropped: ({ length }, reason) => reports.lost(length, dropReasons[reason]),
       onRetry: ({ hasReceivedResponse, reason }) => this.#warnWithoutResponse(hasReceivedResponse, reason),
@@ -61,14 +68,11 @@ export class EntrySender {
   #warnWithoutResponse(hasReceivedResponse: boolean, reason: string): void {
     if (this.#hasWarned || hasReceivedResponse) return
     this.#hasWarned = true
-    this.#reports.problem(`no response so far: ${reason}. The transport continues to try.`)
+    this.#reports.print(`no response so far: ${reason}. The transport continues to try.`)
   }
 }
 
-function reduceMetadata(
-  metadata: Readonly<Record<string, unknown>>,
-  reason: string,
-): Record<string, unknown> {
+function reduceMetadata(metadata: Metadata, reason: string): Metadata {
   const short = Object.entries(metadata)
     .filter(([name, value]) => name.length <= REDUCED_CHARACTERS_MAX && isShort(value))
     .slice(0, REDUCED_NAMES_MAX)
@@ -92,27 +96,20 @@ const OTHER_REASONS = 'lost for other reasons'
  * further ones are gathered.
  */
 export class Reports {
-  readonly #print: (report: string) => void
+  /** For problems that an operator has to solve. */
+  readonly print: (report: string) => void
   readonly #monotonicMs: () => number
   /** By reason: how many entries, and when it was printed. */
   readonly #counts = new Map<string, { entries: number; printedAtMs: number }>()
 
   constructor(print: (report: string) => void, monotonicMs: () => number) {
-    this.#print = print
+    this.print = print
     this.#monotonicMs = monotonicMs
   }
 
-  /** A problem that an operator has to solve. */
-  problem(report: string): void {
-    this.#print(report)
-  }
-
-  lost(entries: number, reason: string): void {
-    if (this.#counts.has(reason) || this.#counts.size < REASONS_MAX - 1) this.#count(entries, reason)
-    else this.#count(entries, OTHER_REASONS)
-  }
-
-  #count(entries: number, reason: string): void {
+  lost(entries: number, given: string): void {
+    const isKnown = this.#counts.has(given) || this.#counts.size < REASONS_MAX - 1
+    const reason = isKnown ? given : OTHER_REASONS
     const nowMs = this.#monotonicMs()
     const count = this.#counts.get(reason) ?? { entries: 0, printedAtMs: -Infinity }
     this.#counts.set(reason, count)
@@ -129,7 +126,7 @@ export class Reports {
 
   #printCount(reason: string, count: { entries: number }): void {
     if (count.entries > 0)
-      this.#print(`${count.entries} log ${count.entries === 1 ? 'entry was' : 'entries were'} ${reason}`)
+      this.print(`${count.entries} log ${count.entries === 1 ? 'entry was' : 'entries were'} ${reason}`)
     count.entries = 0
   }
 }

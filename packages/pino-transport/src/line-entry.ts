@@ -65,7 +65,10 @@ function takeField(
     case 'time':
     case 'timestamp':
     case '@timestamp':
-      return takeTime(entry, value)
+      // The first that can be read.
+      if (typeof entry.timestamp === 'string') return false
+      entry.timestamp = readTime(value)
+      return entry.timestamp !== undefined
     case 'stack':
       if (typeof value !== 'string' || typeof entry.stack === 'string') return false
       entry.stack = cut(value, limits.stackCharactersMax)
@@ -86,13 +89,6 @@ function takeField(
     default:
       return false
   }
-}
-
-/** The first time that can be read. */
-function takeTime(entry: Entry, value: unknown): boolean {
-  if (typeof entry.timestamp === 'string') return false
-  entry.timestamp = readTime(value)
-  return entry.timestamp !== undefined
 }
 
 function takeLevel(
@@ -132,22 +128,16 @@ function isShort(value: unknown, charactersMax: number): value is string {
   return typeof value === 'string' && hasAtMostCharacters(value, charactersMax)
 }
 
-/** Where a level begins. pino orders numbers by severity, and its own are the multiples of 10 from 10 to 60. */
-const thresholds: readonly (readonly [number, Level])[] = [
-  [50, 'error'],
-  [40, 'warn'],
-  [30, 'info'],
-]
+/** pino orders numbers by severity, and its own are the multiples of 10 from 10 to 60. */
+function levelOfNumber(value: number): Level {
+  return value >= 50 ? 'error' : value >= 40 ? 'warn' : value >= 30 ? 'info' : 'debug'
+}
 
-/**
- * @param value of a line: a number, or a string if the application has a formatter for levels
- * @param names the names of the logger's levels, by their numbers
- */
+/** @param value a number, or a string if the application has a formatter for levels */
 function readLevel(value: unknown, names: PinoConfig['levelNames']): LevelReading | undefined {
   if (typeof value === 'string') return readLevelName(value)
   if (typeof value !== 'number') return undefined
-  const named = readLevelName(names[value] ?? '')
-  return named ?? { level: thresholds.find(([from]) => value >= from)?.[1] ?? 'debug', isExact: false }
+  return readLevelName(names[value] ?? '') ?? { level: levelOfNumber(value), isExact: false }
 }
 
 /** An integer that a JavaScript number may not hold exactly has at least 16 digits. */

@@ -5,10 +5,8 @@ import type { DiskSpoolOptions } from '@sluice/client/spool'
 export type PinoLevels = Readonly<Record<string, number>>
 
 /**
- * What is done with lines that do not fit into the queue.
- *
- * - `drop`: lines are dropped, and never wait.
- * - `wait`: the thread of the transport waits for the API, for some seconds at most. With pino's option `sync`, the application waits too.
+ * What is done with lines that do not fit into the queue. `wait`: the thread of the transport waits for the API, for some seconds at most.
+ * With pino's option `sync`, the application waits too.
  */
 export type WhenFull = 'drop' | 'wait'
 
@@ -129,11 +127,11 @@ export interface ConfigPort {
 const CONFIG_WAIT_MS = 1_000
 
 /**
- * Listens for the levels and the keys of the logger.
+ * Listens for the levels and the keys of the logger. The function that is returned resolves with them, when the message has arrived or is
+ * unlikely to arrive.
  *
  * @param port where messages of pino arrive. Null outside of a thread
  * @param options precede what the message says
- * @returns a function that resolves with them, when the message has arrived or is unlikely to arrive
  */
 export function receiveConfig(
   port: ConfigPort | null,

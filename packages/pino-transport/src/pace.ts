@@ -9,27 +9,22 @@ const LARGE_CHARACTERS_IN_A_ROW_MAX = 16 * 1024 * 1024
 /** pino's buffer between the threads. */
 const BUFFER_CHARACTERS = 4 * 1024 * 1024
 
-interface Budget {
-  /** How long the thread may take for each 4 MiB, if it waits. */
-  readonly msPerBuffer: number
-  /** What may be saved up, in addition. */
-  readonly savedMsMax: number
-}
-
 /**
+ * How long the thread may take for each 4 MiB, if it waits, and what may be saved up in addition.
+ *
  * - `drop`: for an API that accepts entries a little more slowly than they come.
  * - `wait`: an application that waits until the buffer is read ends the transport after 10 s, on a busy machine after 8 s. With 5 s, the
  *   thread waits for an API that accepts at least 1 MB/s.
  */
-const budgets: Readonly<Record<WhenFull, Budget>> = {
+const budgets = {
   drop: { msPerBuffer: 500, savedMsMax: 500 },
   wait: { msPerBuffer: 4_000, savedMsMax: 1_000 },
-}
+} as const
 
 /** How fast the thread reads: waits until the queue of the client has room, within limits, and notices when it falls behind. */
 export class Pace {
   readonly #client: Pick<SluiceClient, 'waitForRoom'>
-  readonly #budget: Budget
+  readonly #budget: (typeof budgets)[WhenFull]
   readonly #mayDrop: boolean
   readonly #monotonicMs: () => number
   #savedMs: number

@@ -53,10 +53,10 @@ export class TransportStream extends Writable {
   }
 
   async #take(piece: string, done: () => void): Promise<void> {
-    this.#context ??= await this.#readContext()
+    const context = await this.#readContext()
     // With `wait`, the application waits as well, or has chosen to keep its lines in memory.
     if (this.#pace.isBehind(piece.length)) this.#reports.lost(this.#splitter.skip(piece), BEHIND)
-    else await this.#sendLines(piece, this.#context)
+    else await this.#sendLines(piece, context)
     done()
   }
 
@@ -80,7 +80,11 @@ export class TransportStream extends Writable {
   }
 
   async #readContext(): Promise<EntryContext> {
-    return { ...(await this.#receiveConfig()), hasService: this.#settings.client.service !== undefined }
+    this.#context ??= {
+      ...(await this.#receiveConfig()),
+      hasService: this.#settings.client.service !== undefined,
+    }
+    return this.#context
   }
 
   async #flush(done: () => void): Promise<void> {
@@ -90,8 +94,7 @@ export class TransportStream extends Writable {
   }
 
   async #close(done: () => void): Promise<void> {
-    for (const line of this.#splitter.end())
-      this.#sender.send(toEntry(line, this.#context ?? (await this.#readContext())))
+    for (const line of this.#splitter.end()) this.#sender.send(toEntry(line, await this.#readContext()))
     await this.#sender.client.close({ timeoutMs: this.#settings.flushTimeoutMs })
     this.#reports.end()
     done()

@@ -21,57 +21,36 @@ it.each([
   expect(() => readOptions(options, environment)).toThrow(message)
 })
 
-it('passes the options of the client, and not its own', () => {
-  const { client } = readOptions(
-    { ...required, service: 's', queueEntriesMax: 7, whenFull: 'wait', flushTimeoutMs: 1, messageKey: 'm' },
-    {},
-  )
-  expect(client).toEqual({ ...required, service: 's', queueEntriesMax: 7, flushOnExit: false })
-})
-
-it('has keys and levels that take precedence over the logger', () => {
+it('passes the options of the client, and those of the logger, which precede the message of pino', () => {
+  const client = { ...required, service: 's', queueEntriesMax: 7 }
+  const logger = { messageKey: 'm', errorKey: 'e', customLevels: { loud: 35 } }
+  const settings = readOptions({ ...client, ...logger, whenFull: 'wait', flushTimeoutMs: 1 }, {})
+  expect(settings.client).toEqual({ ...client, flushOnExit: false })
+  const levelNames = { 30: 'info', 35: 'loud' }
+  expect(settings.pinoConfig).toMatchObject({ messageKey: 'm', errorKey: 'e', levelNames })
   expect(readOptions(required, {}).pinoConfig).toEqual({})
-  const { pinoConfig } = readOptions(
-    { ...required, messageKey: 'm', errorKey: 'e', customLevels: { loud: 35 } },
-    {},
-  )
-  expect(pinoConfig).toMatchObject({ messageKey: 'm', errorKey: 'e', levelNames: { 30: 'info', 35: 'loud' } })
 })
 
-const message = {
-  code: 'PINO_CONFIG',
-  config: { levels: { labels: { 35: 'success' } }, messageKey: 'text', errorKey: 'error' },
-}
+const labels = { 35: 'success' }
+const config = { levels: { labels }, messageKey: 'text', errorKey: 'error' }
+const message = { code: 'PINO_CONFIG', config }
 
 describe('the configuration of the logger', () => {
   beforeEach(() => void vi.useFakeTimers())
 
   it('has the defaults of pino outside of a thread', async () => {
-    expect(await receiveConfig(null, {})()).toMatchObject({
-      messageKey: 'msg',
-      errorKey: 'err',
-      levelNames: { 60: 'fatal' },
-    })
+    const received = receiveConfig(null, {})()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(await received).toMatchObject({ messageKey: 'msg', errorKey: 'err', levelNames: { 60: 'fatal' } })
   })
 
-  it('comes with the first message of its kind', async () => {
+  it('comes with the first message of its kind, and is preceded by the options', async () => {
     const port = new EventEmitter()
-    const received = receiveConfig(port, {})()
+    const received = receiveConfig(port, { errorKey: 'mine' })()
     for (const other of [undefined, null, 'x', { code: 'FLUSH' }, message]) port.emit('message', other)
-    expect(await received).toEqual({
-      levelNames: { 35: 'success' },
-      messageKey: 'text',
-      errorKey: 'error',
-    })
+    expect(await received).toEqual({ levelNames: labels, messageKey: 'text', errorKey: 'mine' })
     expect(port.listenerCount('message')).toBe(0)
     expect(vi.getTimerCount()).toBe(0)
-  })
-
-  it('is preceded by the options', async () => {
-    const port = new EventEmitter()
-    const received = receiveConfig(port, { messageKey: 'mine' })()
-    port.emit('message', message)
-    expect(await received).toMatchObject({ messageKey: 'mine', errorKey: 'error' })
   })
 
   it('is waited for a second, from the first line on', async () => {

@@ -33,7 +33,7 @@ describe('an application that logs faster than the API accepts', () => {
   })
 
   it('does not wait if the API is unavailable, and its memory is bounded', async () => {
-    api.defaultResponder = neverAnswer
+    api.responder = neverAnswer
     start({})
     // Until the API is known to be unavailable, there is a backlog.
     await application.ask({ act: 'log', from: 0, to: 200_000, turns: 100, pad: 1_000 })

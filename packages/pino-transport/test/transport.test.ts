@@ -4,15 +4,14 @@ import { ApplicationProcess } from './support/application-process.ts'
 
 const target = '@sluice/pino-transport'
 let api: FakeApi
-let started: ApplicationProcess[]
+let application: ApplicationProcess
 
 beforeEach(async () => {
   api = new FakeApi()
   await api.start()
-  started = []
 })
 afterEach(async () => {
-  await Promise.all(started.map((each) => each.kill()))
+  await application.kill()
   await api.stop()
 })
 
@@ -21,25 +20,15 @@ const numbers = (from: number, to: number): number[] => Array.from({ length: to 
 const stored = (): number[] =>
   api.storedMessages.map((message) => Number(String(message).slice('m-'.length))).toSorted((a, b) => a - b)
 
-interface Changes {
-  readonly options?: object
-  readonly transport?: object
-  readonly pino?: object
-}
-
-function start({ options, transport, pino }: Changes = {}): ApplicationProcess {
-  const required = { url: api.url, apiKey: 'slk_test', flushIntervalMs: 20 }
-  const all = { target, options: { ...required, ...options }, ...transport }
-  const application = new ApplicationProcess({ transport: all, ...(pino !== undefined && { pino }) })
-  started.push(application)
-  return application
+function start(changes: object = {}, transport: object = {}, pino: object = {}): void {
+  const options = { url: api.url, apiKey: 'slk_test', flushIntervalMs: 20, ...changes }
+  application = new ApplicationProcess({ transport: { target, options, ...transport }, pino })
 }
 
 describe('the configuration of the logger', () => {
   it('reaches the transport: levels, keys, name', async () => {
-    const application = start({
-      pino: { name: 'shop', messageKey: 'text', errorKey: 'problem', customLevels: { success: 35 } },
-    })
+    const keys = { messageKey: 'text', errorKey: 'problem', customLevels: { success: 35 } }
+    start({}, {}, { name: 'shop', ...keys })
     await application.ask({ act: 'fields', level: 'success', fields: { order: 7 }, message: 'paid' })
     await application.ask({ act: 'error', message: 'no' })
     expect(await application.end({ act: 'end' })).toMatchObject({ code: 0 })
@@ -57,19 +46,17 @@ describe('the configuration of the logger', () => {
 
   it('comes from options if pino does not pass it on', async () => {
     const options = { url: api.url, apiKey: 'slk_test', messageKey: 'text', customLevels: { success: 35 } }
-    const application = new ApplicationProcess({
+    application = new ApplicationProcess({
       transport: { targets: [{ target: 'pino/file' }, { target, options }], levels: { success: 35 } },
       pino: { messageKey: 'text', customLevels: { success: 35 } },
     })
-    started.push(application)
     await application.ask({ act: 'fields', level: 'success', fields: {}, message: 'paid' })
     await application.end({ act: 'end' })
     expect(api.received.flatMap(({ logs }) => logs)).toMatchObject([{ level: 'success', message: 'paid' }])
   })
 
   it('that is incomplete ends the application with a message', async () => {
-    const application = new ApplicationProcess({ transport: { target } })
-    started.push(application)
+    application = new ApplicationProcess({ transport: { target } })
     expect(await application.exited).toMatchObject({ code: 1 })
     expect(application.stderr).toContain('set `options.url` or SLUICE_API_URL')
   })
@@ -80,22 +67,22 @@ describe('at its end, the application sends what it has logged', () => {
     [{ act: 'exit', code: 3 } as const, 3],
     [{ act: 'throw' } as const, 1],
   ])('by %j', async (command, code) => {
-    const application = start()
+    start()
     await application.ask({ act: 'log', from: 0, to: 1_234 })
     expect(await application.end(command)).toMatchObject({ code })
     expect(stored()).toEqual(numbers(0, 1_234))
   })
 
   it('in the first moment, before the thread has started', async () => {
-    const application = start()
+    start()
     application.ask({ act: 'log', from: 0, to: 5 }).catch(() => undefined)
     await application.end({ act: 'exit', code: 0 })
     expect(stored()).toEqual(numbers(0, 5))
   })
 
   it('but ends in time if the API does not respond', async () => {
-    api.defaultResponder = neverAnswer
-    const application = start({ options: { flushTimeoutMs: 500 } })
+    api.responder = neverAnswer
+    start({ flushTimeoutMs: 500 })
     await application.ask({ act: 'log', from: 0, to: 150 })
     const { code, tookMs } = await application.end({ act: 'end' })
     expect(code).toBe(0)
@@ -108,8 +95,7 @@ describe('at its end, the application sends what it has logged', () => {
 it('`flush` of the logger waits until the API has accepted the lines', async () => {
   const environment = { SLUICE_API_URL: api.url, SLUICE_API_KEY: 'slk_env' }
   const options = { flushIntervalMs: 3_600_000 }
-  const application = new ApplicationProcess({ transport: { target, options } }, environment)
-  started.push(application)
+  application = new ApplicationProcess({ transport: { target, options } }, environment)
   await application.ask({ act: 'log', from: 0, to: 50 })
   expect(api.received).toEqual([])
   await application.ask({ act: 'flush' })
@@ -119,11 +105,11 @@ it('`flush` of the logger waits until the API has accepted the lines', async () 
 })
 
 it('`flush` ends without an error if the API is unavailable, and logging continues', async () => {
-  api.defaultResponder = problem(503, 'not_ready')
-  const application = start({ options: { flushTimeoutMs: 200 } })
+  api.responder = problem(503, 'not_ready')
+  start({ flushTimeoutMs: 200 })
   await application.ask({ act: 'log', from: 0, to: 1 })
   await application.ask({ act: 'flush' })
-  api.defaultResponder = accept
+  api.responder = accept
   await application.ask({ act: 'log', from: 1, to: 2 })
   await expect.poll(() => stored()).toEqual(numbers(0, 2))
   await application.end({ act: 'end' })
@@ -136,10 +122,7 @@ it.each([
 ])(
   'with `wait` and `sync`, loses nothing of %s although it logs faster than the API accepts',
   async (_name, pad, to) => {
-    const application = start({
-      options: { whenFull: 'wait', queueEntriesMax: 500, queueBytesMax: 1_400_000 },
-      transport: { sync: true },
-    })
+    start({ whenFull: 'wait', queueEntriesMax: 500, queueBytesMax: 1_400_000 }, { sync: true })
     await application.ask({ act: 'log', from: 0, to, pad })
     // The end would wait only some seconds for a busy machine.
     await expect.poll(() => stored()).toHaveLength(to)
@@ -150,12 +133,11 @@ it.each([
 )
 
 it('with `wait`, entries that are larger than a batch are not dropped', async () => {
-  const options = { whenFull: 'wait', requestsInFlightMax: 1, queueBytesMax: 700_000 }
-  const application = start({ options, transport: { sync: true } })
+  start({ whenFull: 'wait', requestsInFlightMax: 1, queueBytesMax: 700_000 }, { sync: true })
   // JSON needs six bytes for each of these characters.
   const command = { act: 'fields', level: 'info', fields: {}, message: '\u0001'.repeat(60_000) } as const
   await Promise.all(Array.from({ length: 8 }, () => application.ask(command)))
   await application.end({ act: 'end' })
-  expect(api.messages).toHaveLength(8)
+  expect(api.storedMessages).toHaveLength(8)
   expect(application.stderr).toBe('')
 })

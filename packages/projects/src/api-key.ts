@@ -106,21 +106,11 @@ export function keyToHash({ scopes, ...record }: ApiKeyRecord): Record<string, s
   return Object.fromEntries(fields.filter((field): field is [string, string] => field[1] !== undefined))
 }
 
-/** @param fields of a Redis hash; empty when there is no such key */
-export function keyFromHash(fields: Readonly<Record<string, string>>): ApiKeyRecord | undefined {
-  const { id, projectId, name = '', scopes = '', createdAt = '', expiresAt, revokedAt, ...others } = fields
+/** @param stored a Redis hash; empty when there is no such key */
+export function keyFromHash(stored: Readonly<Record<string, string>>): ApiKeyRecord | undefined {
+  const { id, projectId, scopes = '', ...fields } = stored
   if (id === undefined || projectId === undefined) return undefined
-  const { replacedBy, deletedAt, lastUsedAt } = others
-  return {
-    id,
-    projectId,
-    name,
-    scopes: scopes.split(' ').flatMap((each) => scopeNames.find((scope) => scope === each) ?? []),
-    createdAt,
-    expiresAt,
-    revokedAt,
-    replacedBy,
-    deletedAt,
-    lastUsedAt,
-  }
+  const known = scopes.split(' ').flatMap((each) => scopeNames.find((scope) => scope === each) ?? [])
+  const absent = { name: '', createdAt: '', expiresAt: undefined, revokedAt: undefined }
+  return { ...absent, ...fields, id, projectId, scopes: known }
 }

@@ -69,9 +69,8 @@ export class ApiKeys {
     const { key, keyHash, record } = createKey({ projectId, name, scopes, expiresAt }, nowMs)
     const oldExpiresAt = new Date(nowMs + overlapMs).toISOString()
     const outcome = await this.#add(keyHash, record, { oldHash, oldExpiresAt })
-    if (outcome !== 'done') {
-      throw new RegistryError(`the key ${keyId} cannot be rotated: ${explainRejection(outcome)}`)
-    }
+    const rejection = rejections.get(outcome)
+    if (rejection !== undefined) throw new RegistryError(`the key ${keyId} cannot be rotated: ${rejection}`)
     return { key, record, replaced: (await this.find(oldHash)) ?? old }
   }
 
@@ -115,12 +114,9 @@ export class ApiKeys {
    */
   async revoke(keyId: string): Promise<ApiKeyRecord> {
     const { keyHash, record } = await this.#findById(keyId)
-    const { names, now } = this.#store
-    const revokedAt = await this.#store.run(
-      REVOKE_KEY,
-      [names.apiKey(keyHash)],
-      [keyHash, new Date(now()).toISOString(), names.changesChannel],
-    )
+    const { names, now, run } = this.#store
+    const parameters = [keyHash, new Date(now()).toISOString(), names.changesChannel]
+    const revokedAt = await run(REVOKE_KEY, [names.apiKey(keyHash)], parameters)
     if (typeof revokedAt !== 'string') throw noSuchKey(keyId)
     return { ...record, revokedAt }
   }
@@ -146,12 +142,8 @@ export class ApiKeys {
   ): Promise<unknown> {
     const { names } = this.#store
     const { id, projectId, createdAt } = record
-    const keys = [
-      names.project(projectId),
-      names.keysOfProject(projectId),
-      names.apiKey(keyHash),
-      names.keyIds,
-    ]
+    const ofProject = [names.project(projectId), names.keysOfProject(projectId)]
+    const keys = [...ofProject, names.apiKey(keyHash), names.keyIds]
     if (replaced !== undefined) keys.push(names.apiKey(replaced.oldHash))
     const { oldHash = '', oldExpiresAt = '' } = replaced ?? {}
     const fields = Object.entries(keyToHash(record)).flat()
@@ -183,15 +175,9 @@ function noSuchKey(keyId: string): RegistryError {
 }
 
 /** Why CREATE_KEY did not rotate a key. */
-function explainRejection(outcome: unknown): string {
-  switch (outcome) {
-    case 'revoked':
-      return 'it is revoked'
-    case 'expired':
-      return 'it has expired'
-    case 'replaced':
-      return 'it was already rotated; rotate the key that replaced it'
-    default:
-      return 'its project was deleted'
-  }
-}
+const rejections: ReadonlyMap<unknown, string> = new Map([
+  ['no project', 'its project was deleted'],
+  ['revoked', 'it is revoked'],
+  ['expired', 'it has expired'],
+  ['replaced', 'it was already rotated; rotate the key that replaced it'],
+])

@@ -87,18 +87,12 @@ export class Projects {
   async delete(id: string): Promise<Date> {
     const { names, now } = this.#store
     const nowMs = now()
+    const days = [retentionDaysDefault, KEPT_BEYOND_RETENTION_DAYS]
+    const deletedAt = new Date(nowMs).toISOString()
     const keptUntilMs = await this.#store.run(
       DELETE_PROJECT,
       [names.project(id), names.projects, names.tombstone(id), names.keysOfProject(id), names.keyIds],
-      [
-        id,
-        nowMs,
-        retentionDaysDefault,
-        KEPT_BEYOND_RETENTION_DAYS,
-        names.apiKey(''),
-        names.changesChannel,
-        new Date(nowMs).toISOString(),
-      ],
+      [id, nowMs, ...days, names.apiKey(''), names.changesChannel, deletedAt],
     )
     if (keptUntilMs === 0) throw noSuchProject(id)
     return new Date(Number(keptUntilMs))
@@ -190,10 +184,11 @@ export class Projects {
   ): Promise<void> {
     const { names } = this.#store
     const parameters = [id, names.changesChannel, set.length / 2, ...set, ...removed]
-    const found = PROJECT_ID.test(id)
-      ? await this.#store.run(CHANGE_PROJECT, [names.project(id)], parameters)
-      : 0
-    if (found === 0) throw noSuchProject(id)
+    if (
+      !PROJECT_ID.test(id) ||
+      (await this.#store.run(CHANGE_PROJECT, [names.project(id)], parameters)) === 0
+    )
+      throw noSuchProject(id)
   }
 }
 
@@ -222,30 +217,27 @@ export type ProjectLimitChanges = { readonly [Name in ProjectLimitName]?: number
  * The allowed values. The maxima are far above what any installation can process, and keep sums exact. A byte limit below
  * 1 KiB per second would allow less than one entry per second: almost certainly a mistake in the unit.
  */
-const projectLimitRanges: Readonly<
-  Record<ProjectLimitName, { min: number; max: number; mayBeUnlimited: boolean }>
-> = {
-  entriesPerSecond: { min: 1, max: 1_000_000_000, mayBeUnlimited: true },
-  burstEntries: { min: 1, max: 1_000_000_000, mayBeUnlimited: false },
-  bytesPerSecond: { min: 1_024, max: 1_000_000_000_000, mayBeUnlimited: true },
-  burstBytes: { min: 1_024, max: 1_000_000_000_000, mayBeUnlimited: false },
+const projectLimitRanges: Readonly<Record<ProjectLimitName, readonly [min: number, max: number]>> = {
+  entriesPerSecond: [1, 1_000_000_000],
+  burstEntries: [1, 1_000_000_000],
+  bytesPerSecond: [1_024, 1_000_000_000_000],
+  burstBytes: [1_024, 1_000_000_000_000],
 }
 
 export const projectLimitNames = Object.keys(projectLimitRanges) as readonly ProjectLimitName[]
 
 /** A human-readable reason why the value is invalid, or undefined if it is valid. */
 export function explainLimit(name: ProjectLimitName, value: number): string | undefined {
-  const { min, max, mayBeUnlimited } = projectLimitRanges[name]
-  if (Number.isInteger(value) && value >= min && value <= max) return undefined
-  if (mayBeUnlimited && value === 0) return undefined
-  return `${name} must be a whole number from ${min} to ${max}${mayBeUnlimited ? ', or 0 for no limit' : ''}`
+  const [min, max] = projectLimitRanges[name]
+  const isRate = name === 'entriesPerSecond' || name === 'bytesPerSecond'
+  if (Number.isInteger(value) && ((value >= min && value <= max) || (isRate && value === 0))) return undefined
+  return `${name} must be a whole number from ${min} to ${max}${isRate ? ', or 0 for no limit' : ''}`
 }
 
 /** The limits in the fields of a project's hash; undefined when the project has none. */
 function limitsFromHash(fields: Readonly<Record<string, string>>): ProjectLimits | undefined {
-  const found = projectLimitNames.flatMap((name) => {
-    const value = fields[name]
-    return value === undefined ? [] : [[name, Number(value)] as const]
-  })
-  return found.length === 0 ? undefined : Object.fromEntries(found)
+  const found = projectLimitNames.filter((name) => fields[name] !== undefined)
+  return found.length === 0
+    ? undefined
+    : Object.fromEntries(found.map((name) => [name, Number(fields[name])]))
 }

@@ -84,9 +84,9 @@ function readKey(value: unknown, place: string): KeyBackup {
   const optionalTime = (field: string): string | undefined =>
     fields[field] === undefined ? undefined : timeAt(fields[field], `${place}.${field}`)
   if (typeof name !== 'string') throw invalid(`${place}.name`, 'a string')
-  const scopes = arrayAt(fields['scopes'], `${place}.scopes`).map((scope) =>
-    scopeAt(scope, `${place}.scopes`),
-  )
+  const scopes = arrayAt(fields['scopes'], `${place}.scopes`) as readonly Scope[]
+  if (!scopes.every((scope) => scopeNames.includes(scope)))
+    throw invalid(`${place}.scopes`, `some of ${scopeNames.join(', ')}`)
   const reason = explainKey(name, scopes)
   if (reason !== undefined) throw new RegistryError(`${place}: ${reason}`)
   if (id !== keyIdOf(hash)) throw invalid(`${place}.id`, `${keyIdOf(hash)}, which follows from its hash`)
@@ -109,14 +109,13 @@ function readKey(value: unknown, place: string): KeyBackup {
 const KEY_ID = /^key_[0-9a-f]{16}$/
 
 function objectAt(value: unknown, place: string): Readonly<Record<string, unknown>> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return value as Record<string, unknown>
-  throw invalid(place, 'an object')
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(place, 'an object')
+  return value as Record<string, unknown>
 }
 
 function arrayAt(value: unknown, place: string): readonly unknown[] {
-  if (Array.isArray(value)) return value as unknown[]
-  throw invalid(place, 'an array')
+  if (!Array.isArray(value)) throw invalid(place, 'an array')
+  return value as unknown[]
 }
 
 function textAt(value: unknown, place: string, pattern: RegExp, expected: string): string {
@@ -131,12 +130,6 @@ function timeAt(value: unknown, place: string): string {
   // Some days that no month has are read as days of the next one.
   if (Number.isNaN(date.getTime()) || date.toISOString() !== time) throw invalid(place, expected)
   return time
-}
-
-function scopeAt(value: unknown, place: string): Scope {
-  const scope = scopeNames.find((name) => name === value)
-  if (scope === undefined) throw invalid(place, `some of ${scopeNames.join(', ')}`)
-  return scope
 }
 
 function invalid(place: string, expected: string): RegistryError {

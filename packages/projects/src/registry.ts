@@ -23,12 +23,8 @@ export class Registry {
     durable: DurableRedis = plainRedis(redis),
   ) {
     const names = registryNames(prefix)
-    const store: RegistryStore = {
-      redis,
-      now,
-      names,
-      run: (script, keys, args) => durable.script(script)(keys, args),
-    }
+    const run: RegistryStore['run'] = (script, keys, args) => durable.script(script)(keys, args)
+    const store = { redis, now, names, run }
     this.projects = new Projects(store)
     this.keys = new ApiKeys(store)
     this.identity = new RegistryIdentity(store)

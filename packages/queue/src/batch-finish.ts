@@ -1,7 +1,7 @@
 import { type DurableRedis, permitWrites, readClock, type RedisScript } from '@sluice/runtime'
 import { batchState, CONFIRMED_TTL_S, RELEASED_TTL_S, REPAIRS_FIELD } from './batch-ledger.ts'
 import { finisherLua, HAS_NO_LOCK } from './bullmq-internals.ts'
-import type { HeldJob, HeldJobs } from './held-jobs.ts'
+import type { HeldJobs, LockedJob } from './held-jobs.ts'
 import { type QueueNames, totalsField } from './queue-names.ts'
 
 /** Jobs per run of the script. Redis serves no other client meanwhile, for two to three milliseconds. */
@@ -111,7 +111,7 @@ export class BatchFinisher {
   async #finishRun(
     { id, members, rows }: StoredBatch,
     repair: number | undefined,
-    jobs: readonly HeldJob[],
+    jobs: readonly LockedJob[],
     { isFirst, isLast }: { readonly isFirst: boolean; readonly isLast: boolean },
   ): Promise<boolean> {
     const records = isFirst || isLast ? members : []

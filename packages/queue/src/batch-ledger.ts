@@ -48,7 +48,7 @@ export const RELEASED_TTL_S = 300
  * How long a worker may recover a batch without an extension of its lease. Callers extend it every 5 s, so one extension may fail.
  * After the death of the worker, the recovery continues within this time.
  */
-export const LEASE_TTL_MS = 15_000
+const LEASE_TTL_MS = 15_000
 
 /**
  * KEYS: the batch, the records of the chunks, the jobs of the chunks. ARGV: the id of the batch, the ids of the chunks. Returns

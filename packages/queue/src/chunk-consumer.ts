@@ -11,7 +11,7 @@ import { isNotConnectionError } from 'bullmq'
 import { BatchFinisher, type StoredBatch } from './batch-finish.ts'
 import { decodeChunk, type HeldChunk, readJobData } from './chunk.ts'
 import type { FetchMonitor } from './fetch-monitor.ts'
-import { type HeldJob, HeldJobs, JobLocks, type LockedJob } from './held-jobs.ts'
+import { HeldJobs, JobLocks, type LockedJob } from './held-jobs.ts'
 import { type FetchedJob, JobFetcher } from './job-fetch.ts'
 import { JobMover, type QueueEnd } from './job-moves.ts'
 import type { QueueNames } from './queue-names.ts'
@@ -78,7 +78,6 @@ export class ChunkConsumer {
   readonly #mover: JobMover
   readonly #locks: JobLocks
   readonly #readJobs: RedisScript<(string | null)[]>
-  #closed: Promise<void> | undefined
   readonly #stopListening: () => void
 
   constructor(options: ChunkConsumerOptions) {
@@ -183,11 +182,6 @@ export class ChunkConsumer {
     this.#jobs.forget(chunkIds)
   }
 
-  /** The size of the held chunks, in bytes of base64. */
-  get heldBytes(): number {
-    return this.#jobs.bytes
-  }
-
   get heldChunks(): number {
     return this.#jobs.size
   }
@@ -196,11 +190,7 @@ export class ChunkConsumer {
    * Stops the renewal of locks and the stalled check, and yields the turn if Redis replies soon. What is still held returns to the
    * queue when its lock has expired.
    */
-  close(): Promise<void> {
-    return (this.#closed ??= this.#close())
-  }
-
-  async #close(): Promise<void> {
+  async close(): Promise<void> {
     const { names, fetchMonitor } = this.#options
     this.#locks.stop()
     fetchMonitor.stopped(names.queuePrefix)
@@ -213,7 +203,7 @@ export class ChunkConsumer {
   async #accept({ id, token, json }: FetchedJob): Promise<HeldChunk | undefined> {
     const data = readJobData(json)
     if (data.kind === 'chunk') {
-      const isNew = this.#jobs.add({ id, token, bytes: data.chunk.frame.length })
+      const isNew = this.#jobs.add({ id, token })
       return isNew ? decodeChunk(id, data.chunk) : undefined
     }
     try {
@@ -230,7 +220,7 @@ export class ChunkConsumer {
   /** Repeats a step that releases locks: a job may be fetched again, with a new lock, while the step is in flight. */
   async #releaseAll(
     chunkIds: readonly string[],
-    step: (jobs: readonly HeldJob[]) => Promise<unknown>,
+    step: (jobs: readonly LockedJob[]) => Promise<unknown>,
   ): Promise<void> {
     for (;;) {
       const jobs = this.#jobs.of(chunkIds)

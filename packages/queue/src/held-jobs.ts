@@ -10,47 +10,34 @@ export interface LockedJob {
   readonly token: string
 }
 
-/** A locked job whose chunk this worker keeps in memory. */
-export interface HeldJob extends LockedJob {
-  /** Its size in bytes of base64. */
-  readonly bytes: number
-}
-
-/** The held jobs, by id. */
+/** The locked jobs whose chunks this worker keeps in memory, by id. */
 export class HeldJobs {
-  readonly #jobs = new Map<string, HeldJob>()
+  readonly #jobs = new Map<string, LockedJob>()
   /** The jobs whose locks may have been released. */
-  readonly #releasing = new Set<HeldJob>()
-  #bytes = 0
+  readonly #releasing = new Set<LockedJob>()
 
   get size(): number {
     return this.#jobs.size
   }
 
-  get bytes(): number {
-    return this.#bytes
-  }
-
   /** @returns whether the job is new. Otherwise its lock had expired, and it was fetched a second time: it has a new token now. */
-  add(job: HeldJob): boolean {
+  add(job: LockedJob): boolean {
     const isNew = !this.#jobs.has(job.id)
-    this.forget([job.id])
     this.#jobs.set(job.id, job)
-    this.#bytes += job.bytes
     return isNew
   }
 
   /** The jobs that are held, in the order of the ids. */
-  of(ids: readonly string[]): HeldJob[] {
+  of(ids: readonly string[]): LockedJob[] {
     return ids.flatMap((id) => this.#jobs.get(id) ?? [])
   }
 
   /** The jobs whose locks must be renewed. */
-  get locked(): HeldJob[] {
+  get locked(): LockedJob[] {
     return [...this.#jobs.values()].filter((job) => !this.#releasing.has(job))
   }
 
-  isLocked(job: HeldJob): boolean {
+  isLocked(job: LockedJob): boolean {
     return this.#jobs.get(job.id) === job && !this.#releasing.has(job)
   }
 
@@ -60,7 +47,7 @@ export class HeldJobs {
    * @param step resolves to whether it released the locks. Only then the jobs are no longer held. After an error they still are: Redis
    *   may not have run the step
    */
-  async release(jobs: readonly HeldJob[], step: () => Promise<boolean>): Promise<boolean> {
+  async release(jobs: readonly LockedJob[], step: () => Promise<boolean>): Promise<boolean> {
     for (const job of jobs) this.#releasing.add(job)
     try {
       const isReleased = await step()
@@ -73,10 +60,7 @@ export class HeldJobs {
   }
 
   forget(ids: readonly string[]): void {
-    for (const id of ids) {
-      this.#bytes -= this.#jobs.get(id)?.bytes ?? 0
-      this.#jobs.delete(id)
-    }
+    for (const id of ids) this.#jobs.delete(id)
   }
 }
 

@@ -6,11 +6,11 @@ import { queueNames } from '../src/queue-names.ts'
 
 it('completes a job that was fetched again while its completion was in flight, with its new lock', async () => {
   const jobs = new HeldJobs()
-  jobs.add({ id: 'a-chunk', token: 'a-token', bytes: 1 })
+  jobs.add({ id: 'a-chunk', token: 'a-token' })
   const finish = vi
     .fn<(...args: unknown[]) => Promise<number>>()
     .mockImplementationOnce(async () => {
-      jobs.add({ id: 'a-chunk', token: 'another-token', bytes: 1 })
+      jobs.add({ id: 'a-chunk', token: 'another-token' })
       return 1
     })
     .mockResolvedValueOnce(1)

@@ -1,15 +1,17 @@
-import { beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
 import { FailedChunks } from '../src/failed-chunks.ts'
-import { ConsumerFixture, fetchIds } from './support/consumer-fixture.ts'
+import { queuedRows, readRowTotals } from '../src/queue-names.ts'
+import { chunkOf, ConsumerFixture, fetchIds, useTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
 
+const server = useTestRedis()
 let fixture: ConsumerFixture
 let consumer: ChunkConsumer
 let failed: FailedChunks
 let batches: number
 
 beforeEach(() => {
-  fixture = new ConsumerFixture(inject('services').redisUrl)
+  fixture = new ConsumerFixture(server.url)
   consumer = fixture.openConsumer()
   batches = 0
   failed = openFailed()
@@ -73,25 +75,15 @@ describe('list', () => {
 })
 
 describe('retry', () => {
-  it('requeues a chunk, and leaves it in its batch', async () => {
-    await failedBatch('a-batch', ['one', 'two'])
-    expect(await failed.retry(['one'])).toEqual(new Map([['one', 'requeued']]))
-    expect(await fixture.counts()).toEqual({ waiting: 1, failed: 1 })
-    expect(await fetchIds(consumer, 2)).toEqual(['one'])
-    expect(await fixture.ledger.claim('another-batch', ['one'])).toEqual(['a-batch'])
-  })
-
-  it('requeues all chunks that can be read, behind those that wait', async () => {
+  it('requeues all chunks that can be read, behind those that wait, and leaves them in their batch', async () => {
     await failedBatch('a-batch', ['one', 'two'])
     await addDamaged('three')
     await fixture.add('waiting')
-    expect(Object.fromEntries(await failed.retry('all'))).toEqual({
-      one: 'requeued',
-      two: 'requeued',
-      three: 'damaged',
-    })
+    expect(await failed.retry(['one'])).toEqual(new Map([['one', 'requeued']]))
+    expect(Object.fromEntries(await failed.retry('all'))).toEqual({ two: 'requeued', three: 'damaged' })
+    expect(await fixture.waiting()).toEqual(['waiting', 'one', 'two'])
     expect(await fixture.counts()).toEqual({ waiting: 3, failed: 1 })
-    expect((await fixture.waiting())[0]).toBe('waiting')
+    expect(await fixture.ledger.claim('another-batch', ['one'])).toEqual(['a-batch'])
   })
 
   it('gives a chunk without a batch a claimed one, so that its rows are looked up before they are inserted', async () => {
@@ -116,14 +108,11 @@ describe('retry', () => {
   })
 
   it('of two operators at the same time requeues each chunk once', async () => {
-    const ids = Array.from({ length: 20 }, (_, i) => `chunk-${i}`)
-    for (const id of ids) await fixture.add(id)
+    const ids = await fixture.addMany(20)
     while (consumer.heldChunks < ids.length) await fetchIds(consumer, 20)
     for (const id of ids) await consumer.fail(id, new Error('x'))
     await Promise.all([failed.retry('all'), openFailed().retry('all')])
-    expect((await fixture.waiting()).toSorted((a, b) => a.localeCompare(b))).toEqual(
-      ids.toSorted((a, b) => a.localeCompare(b)),
-    )
+    expect((await fixture.waiting()).toSorted()).toEqual(ids.toSorted())
   })
 })
 
@@ -140,24 +129,33 @@ describe('purge', () => {
   })
 
   it('deletes the chunks of a batch together only, because none can be stored without the others', async () => {
-    await failedBatch('a-batch', ['one', 'two'])
+    await failedBatch('a-batch', ['one', 'two', 'three'], 1)
     const before = await fixture.content()
     expect(await failed.purge(['one'])).toEqual(new Map([['one', 'needed']]))
+    // One of them still waits.
+    expect(Object.fromEntries(await failed.purge('all'))).toEqual({ one: 'needed', two: 'needed' })
     expect(await fixture.content()).toEqual(before)
-    expect(Object.fromEntries(await failed.purge(['one', 'two']))).toEqual({ one: 'removed', two: 'removed' })
+    await fetchIds(consumer, 1)
+    await consumer.fail('three', new Error('x'))
+    expect(new Set((await failed.purge('all')).values())).toEqual(new Set(['removed']))
   })
 
-  it('does not delete a chunk whose batch has a chunk that waits', async () => {
-    await failedBatch('a-batch', ['one', 'two'], 1)
-    expect(Object.fromEntries(await failed.purge(['one', 'two']))).toEqual({ one: 'needed', two: 'missing' })
-    expect(await failed.purge('all')).toEqual(new Map([['one', 'needed']]))
-    expect(await fixture.counts()).toEqual({ waiting: 1, failed: 1 })
-  })
-
-  it('deletes what is left of a batch whose other chunks were deleted by hand', async () => {
-    await failedBatch('a-batch', ['one', 'two'])
-    await fixture.queue.remove('two')
-    expect(await failed.purge(['one'])).toEqual(new Map([['one', 'removed']]))
+  it('counts the rows of deleted chunks, and not those that are stored', async () => {
+    const queue = fixture.openChunkQueue()
+    for (const [id, rows] of Object.entries({ stored: 3, lost: 4, unknown: 5 }))
+      await queue.add(id, { ...chunkOf(''), rows }, performance.now() + WAIT_MS)
+    expect(await fetchIds(consumer, 3)).toHaveLength(3)
+    await fixture.ledger.claim('a-batch', ['stored'])
+    for (const id of ['stored', 'lost', 'unknown']) await consumer.fail(id, new Error('x'))
+    await fixture.redis.hset(fixture.names.jobKey('unknown'), 'data', '{"v":9,"rows":5}')
+    const rows = { inserted: 3, deadLettered: 0 }
+    await consumer.finish({ id: 'a-batch', members: ['stored'], rows }, 0)
+    // When Redis is full, an operator may want to delete chunks.
+    await fixture.whileFull(() => failed.purge('all'))
+    expect(await fixture.counts()).toEqual({})
+    const totals = readRowTotals(await fixture.redis.hgetall(fixture.names.totalsKey))
+    expect(totals).toEqual({ added: 12, inserted: 3, deadLettered: 0, removed: 9 })
+    expect(queuedRows(totals)).toBe(0)
   })
 })
 

@@ -12,48 +12,35 @@ beforeEach(() => {
   monitor.started('a')
 })
 
+const reasons = (): readonly string[] => monitor.readiness.reasons
+
 describe('readiness', () => {
-  it('needs a reply', () => {
-    expect(monitor.readiness).toEqual({
-      ready: false,
-      reasons: ['chunks of a are not fetched: Redis has not answered yet'],
-    })
+  it('needs a reply for all queues', () => {
+    expect(reasons()).toEqual(['chunks of a are not fetched: Redis has not answered yet'])
     monitor.fetched('a')
     expect(monitor.readiness).toEqual({ ready: true, reasons: [] })
+    monitor.started('b')
+    expect(reasons()).toEqual(['chunks of b are not fetched: Redis has not answered yet'])
+    monitor.stopped('b')
+    expect(monitor.readiness.ready).toBe(true)
   })
 
-  it('ends after 8 s without a reply', () => {
+  it.each([
+    ['9 s without one', () => (nowMs += 9_000), 'Redis has not answered for 9 s'],
+    ['a failed connection', () => monitor.failed('a', new Error('read ECONNRESET')), 'read ECONNRESET'],
+    [
+      'a rejected fetch, also if the connection is lost then',
+      () => [rejection('OOM'), new Error('Connection is closed.')].map((error) => monitor.failed('a', error)),
+      'OOM',
+    ],
+  ])('ends after %s, until Redis replies', (_what, happen, reason) => {
     monitor.fetched('a')
     nowMs += 8_000
     expect(monitor.readiness.ready).toBe(true)
-    nowMs += 1_000
-    expect(monitor.readiness.reasons).toEqual(['chunks of a are not fetched: Redis has not answered for 9 s'])
     monitor.fetched('a')
-    expect(monitor.readiness.ready).toBe(true)
-  })
-
-  it('ends with a rejected fetch, until a fetch succeeds', () => {
+    happen()
+    expect(reasons()).toEqual([`chunks of a are not fetched: ${reason}`])
     monitor.fetched('a')
-    monitor.failed('a', rejection('OOM command not allowed'))
-    monitor.failed('a', new Error('Connection is closed.'))
-    expect(monitor.readiness.reasons).toEqual(['chunks of a are not fetched: OOM command not allowed'])
-    monitor.fetched('a')
-    expect(monitor.readiness.ready).toBe(true)
-  })
-
-  it('ends with a failed connection, until Redis replies', () => {
-    monitor.fetched('a')
-    monitor.failed('a', new Error('read ECONNRESET'))
-    expect(monitor.readiness.reasons).toEqual(['chunks of a are not fetched: read ECONNRESET'])
-    monitor.fetched('a')
-    expect(monitor.readiness.ready).toBe(true)
-  })
-
-  it('needs all queues', () => {
-    monitor.started('b')
-    monitor.fetched('a')
-    expect(monitor.readiness.reasons).toEqual(['chunks of b are not fetched: Redis has not answered yet'])
-    monitor.stopped('b')
     expect(monitor.readiness.ready).toBe(true)
   })
 })
@@ -62,26 +49,23 @@ describe('isAlive', () => {
   it('ends after two minutes without a reply for any queue', () => {
     monitor.started('b')
     nowMs += 120_000
-    expect(monitor.isAlive).toBe(true)
     monitor.fetched('b')
-    nowMs += 1
-    expect(monitor.isAlive).toBe(true)
     nowMs += 120_000
+    expect(monitor.isAlive).toBe(true)
+    nowMs += 1
     expect(monitor.isAlive).toBe(false)
     monitor.fetched('a')
     expect(monitor.isAlive).toBe(true)
   })
 
-  it('lasts while Redis rejects fetches, but not while connections fail', () => {
+  it.each([
+    ['lasts while Redis rejects fetches', rejection('OOM'), true],
+    ['does not last while connections fail', new Error('connect ECONNREFUSED'), false],
+  ])('%s', (_what, error, isAlive) => {
     for (let minute = 0; minute < 5; minute += 1) {
-      monitor.failed('a', rejection('OOM'))
-      nowMs += 60_000
-      expect(monitor.isAlive).toBe(true)
-    }
-    for (let minute = 0; minute < 5; minute += 1) {
-      monitor.failed('a', new Error('connect ECONNREFUSED'))
+      monitor.failed('a', error)
       nowMs += 60_000
     }
-    expect(monitor.isAlive).toBe(false)
+    expect(monitor.isAlive).toBe(isAlive)
   })
 })

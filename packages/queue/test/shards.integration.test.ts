@@ -46,9 +46,11 @@ describe('the number of shards', () => {
     expect(await record()).toBe('4')
   })
 
-  it('comes from the setting before Redis has replied, and never falls', async () => {
+  it('comes from the setting before Redis has replied, and never falls, also while Redis is full', async () => {
     const count = new ShardCount(redis, prefix, 2)
     expect(count.names.map(({ queuePrefix }) => queuePrefix)).toEqual([`{${prefix}}`, `{${prefix}:1}`])
+    await redis.config('SET', 'maxmemory', '1')
+    onTestFinished(async () => void (await redis.config('SET', 'maxmemory', '0')))
     await knownWith(4)
     await count.refresh()
     await redis.del(installationNames(prefix).shardCountKey)
@@ -64,13 +66,6 @@ describe('the number of shards', () => {
   ])('is valid if Redis has %j', async (stored, expected) => {
     await redis.set(installationNames(prefix).shardCountKey, stored)
     expect(await knownWith(2)).toBe(expected)
-  })
-
-  it('is recorded while Redis is above its `maxmemory`', async () => {
-    await redis.config('SET', 'maxmemory', '1')
-    onTestFinished(async () => void (await redis.config('SET', 'maxmemory', '0')))
-    expect(await knownWith(4)).toBe(4)
-    expect(await knownWith(1)).toBe(4)
   })
 })
 
@@ -106,13 +101,6 @@ const add = (queue: ChunkQueue, id: string, withinMs = ADD_DEADLINE_MS): Promise
   queue.add(id, chunkOf('row\n'), performance.now() + withinMs)
 
 describe('an add to a shard', () => {
-  it('is recorded first', async () => {
-    const { queue } = openQueue(3)
-    await add(queue, 'one')
-    expect(await record()).toBe('4')
-    expect(await knownWith(1)).toBe(4)
-  })
-
   it('stores nothing if the shard cannot be recorded', async () => {
     // A script that reads a string fails on a list.
     await redis.lpush(installationNames(prefix).shardCountKey, 'x')
@@ -120,21 +108,6 @@ describe('an add to a shard', () => {
     await expect(add(queue, 'one', SHORT_DEADLINE_MS)).rejects.toThrow(QueueUnavailableError)
     expect(await redis.keys(`{${prefix}:3}:logs:one`)).toEqual([])
     expect(await redis.exists(queueNames(prefix, 3).waitKey)).toBe(0)
-  })
-
-  it('leaves an empty shard if the process dies between the record and the add', async () => {
-    const proxy = await FaultProxy.open(server.url)
-    onTestFinished(() => proxy.down())
-    const { queue, connection } = openQueue(2, proxy.url)
-    await vi.waitUntil(() => queue.isConnected, { timeout: ADD_DEADLINE_MS })
-    proxy.cutAnswerTo(installationNames(prefix).shardCountKey)
-    // It does not connect again.
-    connection.once('close', () => connection.disconnect())
-    await expect(add(queue, 'one', SHORT_DEADLINE_MS)).rejects.toThrow(QueueUnavailableError)
-    expect(await record()).toBe('3')
-    const count = new ShardCount(redis, prefix, 1)
-    await count.refresh()
-    expect(await Promise.all(count.names.map((names) => count.isEmpty(names)))).toEqual([true, true, true])
   })
 
   it('is recorded again on a new connection, which may lead to another Redis', async () => {

@@ -36,38 +36,40 @@ const add = (id: string): Promise<string> =>
     (error: Error) => error.name,
   )
 const ids = (): string[][] => queues.map((queue) => queue.ids)
-const confirmAllAtOnce = (some: readonly FakeQueue[]): void => {
-  for (const queue of some) queue.confirmsAtOnce = true
+const addAll = async (some: string): Promise<void> => {
+  for (const id of some) await add(id)
+}
+const confirmAtOnce = (): void => {
+  for (const queue of queues) queue.confirmsAtOnce = true
 }
 const failFirst = (queue: FakeQueue | undefined): void =>
   queue?.pending[0]?.reject(new QueueUnavailableError('no answer'))
 
 describe('chunks are added', () => {
-  it('to each shard in turn', async () => {
-    confirmAllAtOnce(queues)
-    for (const id of ['a', 'b', 'c', 'd', 'e']) await add(id)
-    expect(ids()).toEqual([['a', 'd'], ['b', 'e'], ['c']])
-  })
-
-  it('to the other shards while one is slow', async () => {
-    confirmAllAtOnce(queues.slice(1))
+  it('to each shard in turn, and to the others while one is slow', async () => {
     const slow = add('slow')
-    for (const id of ['a', 'b', 'c']) await add(id)
-    expect(ids()).toEqual([['slow'], ['a', 'c'], ['b']])
+    confirmAtOnce()
+    await addAll('abcd')
+    expect(ids()).toEqual([['slow'], ['a', 'c'], ['b', 'd']])
     queues[0]?.pending[0]?.resolve()
     expect(await slow).toBe('added')
+    await addAll('efg')
+    expect(ids()).toEqual([
+      ['slow', 'e'],
+      ['a', 'c', 'f'],
+      ['b', 'd', 'g'],
+    ])
   })
 
   it('to the other shards for five seconds after one failed, and then to that one again', async () => {
-    confirmAllAtOnce(queues.slice(1))
     const failing = add('failing')
+    confirmAtOnce()
     failFirst(queues[0])
     expect(await failing).toBe('QueueUnavailableError')
-    for (const id of ['a', 'b', 'c', 'd']) await add(id)
+    await addAll('abcd')
     expect(queues[0]?.ids).toEqual(['failing'])
     nowMs += 5_001
-    confirmAllAtOnce(queues)
-    for (const id of ['e', 'f', 'g']) await add(id)
+    await addAll('efg')
     expect(queues[0]?.ids).toHaveLength(2)
   })
 
@@ -75,7 +77,7 @@ describe('chunks are added', () => {
     const failing = ['a', 'b', 'c'].map(add)
     for (const queue of queues) failFirst(queue)
     await Promise.all(failing)
-    confirmAllAtOnce(queues)
+    confirmAtOnce()
     expect(await add('d')).toBe('added')
   })
 })

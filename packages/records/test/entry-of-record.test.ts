@@ -12,7 +12,6 @@ const base = { level: 'info', message: 'm' }
 describe('an entry of the contract', () => {
   test.each([
     base,
-    { ...base, metadata: {} },
     { ...base, level: 'success', requestId: 7, metadata: { level: 'x', deep: { a: [1] } } },
     { ...base, service: null, stack: null, timestamp: null, environment: null },
     {
@@ -49,16 +48,13 @@ describe('an entry of the contract', () => {
 
 describe('the time', () => {
   test.each([
-    ['2026-11-20T22:43:01.123Z', '2026-11-20T22:43:01.123Z'],
     ['2026-11-20 22:43:01,123', '2026-11-20T22:43:01.123'],
     ['2026-11-20 22:43:01.123 +0100', '2026-11-20T22:43:01.123+0100'],
     ['2026/11/20 22:43:01 UTC', '2026-11-20T22:43:01Z'],
     ['20261120T224301Z', '2026-11-20T22:43:01Z'],
     [1_795_214_581, '2026-11-20T22:43:01Z'],
-    ['1795214581', '2026-11-20T22:43:01Z'],
     [1_795_214_581.25, '2026-11-20T22:43:01.25Z'],
     [1_795_214_581_123, '2026-11-20T22:43:01.123Z'],
-    ['1795214581123456', '2026-11-20T22:43:01.123456Z'],
     ['1795214581123456789', '2026-11-20T22:43:01.123456789Z'],
     [{ $date: '2026-11-20T22:43:01.123+01:00' }, '2026-11-20T22:43:01.123+01:00'],
   ])('%j is read', (time, timestamp) => {
@@ -66,17 +62,12 @@ describe('the time', () => {
     expect(parseTimestamp(timestamp)).toBeDefined()
   })
 
-  test.each(
-    [
-      'timestamp @timestamp time ts datetime eventTime asctime t __REALTIME_TIMESTAMP Timestamp @t'.split(
-        ' ',
-      ),
-    ].flat(),
-  )('is found under %s', (name) => {
-    expect(entryOf({ ...base, [name]: '1795214581123456' })).toEqual({
-      ...base,
-      timestamp: '2026-11-20T22:43:01.123456Z',
-    })
+  test('is found under many names', () => {
+    const names =
+      'timestamp @timestamp time ts datetime eventTime asctime t __REALTIME_TIMESTAMP Timestamp @t'
+    const expected = { ...base, timestamp: '2026-11-20T22:43:01.123456Z' }
+    for (const name of names.split(' '))
+      expect(entryOf({ ...base, [name]: '1795214581123456' })).toEqual(expected)
   })
 
   test.each([
@@ -85,8 +76,6 @@ describe('the time', () => {
     [{ datetime: { date: '2026-11-20 10:00:00.5', timezone: 'UTC' } }, '2026-11-20T10:00:00.5'],
     [{ timeMillis: 1_795_168_800_123 }, '2026-11-20T10:00:00.123Z'],
     [{ record: { time: { repr: '2026-11-20 10:00:00.5+01:00' } } }, '2026-11-20T10:00:00.5+01:00'],
-    [{ created_at: '2026-11-20T10:00:00Z ' }, '2026-11-20T10:00:00Z'],
-    [{ written_at: '2026-11-20T10:00:00Z' }, '2026-11-20T10:00:00Z'],
   ])('is found in objects and names of some loggers: %j', (fields, time) => {
     expect(entryOf({ ...base, ...fields })['timestamp']).toBe(time)
   })
@@ -141,28 +130,16 @@ describe('the time', () => {
 describe('the level', () => {
   test.each([
     [{ level: 'WARNING' }, 'warn'],
-    [{ severity: 'info' }, 'info'],
     [{ levelname: 'ERROR' }, 'error'],
     [{ 'log.level': 'debug' }, 'debug'],
-    [{ log: { level: 'debug' } }, 'debug'],
-    [{ loglevel: 'warn' }, 'warn'],
     [{ lvl: 'dbg' }, 'debug'],
-    [{ priority: 'error' }, 'error'],
     [{ PRIORITY: '3' }, 'error'],
     [{ severity: 4 }, 'warn'],
-    [{ level: 30 }, 'info'],
     [{ level: '50' }, 'error'],
     [{ severityText: 'INFO', severityNumber: 17 }, 'info', { severityNumber: 17 }],
-    [{ severityNumber: 17 }, 'error'],
     [{ levelno: 30 }, 'warn'],
-    [
-      { level: 4, short_message: 'short', version: '1.1' },
-      'warn',
-      { short_message: 'short', version: '1.1' },
-    ],
+    [{ level: 4, short_message: 's', version: '1.1' }, 'warn', { short_message: 's', version: '1.1' }],
     [{ level: 200, level_name: 'WARNING' }, 'warn', { level: 200 }],
-    [{ '@level': 'warn' }, 'warn'],
-    [{ sev: 'ERROR' }, 'error'],
     [{ jsonPayload: { level: 'error' } }, 'error'],
     [{ s: 'W', t: { $date: '2026-11-20T22:43:01Z' } }, 'warn'],
   ])('is found in %j', (record, level, metadata?: unknown) => {
@@ -174,7 +151,6 @@ describe('the level', () => {
   test.each([
     [{ level: 'FATAL' }, 'error', 'FATAL'],
     [{ level: 10 }, 'debug', 10],
-    [{ level: 60 }, 'error', 60],
     [{ PRIORITY: '0' }, 'error', '0'],
     [{ log: { level: 'notice' } }, 'info', 'notice'],
   ])('that says more than the level of the contract is kept: %j', (record, level, originalLevel) => {
@@ -190,23 +166,20 @@ describe('the level', () => {
 })
 
 describe('the message', () => {
-  test.each(['message', 'msg', 'MESSAGE', 'event', 'log', 'body', 'text', 'short_message', 'full_message'])(
-    'is found under %s',
-    (name) => {
+  test('is found under many names', () => {
+    for (const name of 'message msg MESSAGE event log body text short_message full_message'.split(' '))
       expect(entryOf({ level: 'INFO', [name]: 'm', a: 1 })).toEqual({ ...base, metadata: { a: 1 } })
-    },
-  )
+  })
 
   test.each([
     { '@level': 'info', '@message': 'm', '@module': 'a', '@timestamp': '2026-11-20T10:00:00.123456Z' },
     { severity: 'INFO', jsonPayload: { message: 'm', a: 1 }, timestamp: '2026-11-20T10:00:00.123456Z' },
     { level: 'INFO', logEvent: { message: 'm', a: 1 }, time: '2026-11-20T10:00:00.123456Z' },
     {
-      text: '2026-11-20 | INFO | m\n',
       record: {
-        level: { name: 'INFO', no: 20, icon: 'i' },
+        level: { name: 'INFO', no: 20 },
         message: 'm',
-        time: { repr: '2026-11-20T10:00:00.123456Z', timestamp: 1 },
+        time: { repr: '2026-11-20T10:00:00.123456Z' },
       },
     },
   ])('is found in records of hclog, Google, Logstash and Loguru: %j', (record) => {
@@ -223,50 +196,28 @@ describe('the message', () => {
   })
 
   test('is the JSON of the record if there is none', () => {
-    expect(entryOf({ level: 'info', a: 1 })).toEqual({
-      level: 'info',
-      message: '{"level":"info","a":1}',
-      metadata: { a: 1 },
-    })
-    expect(entryOf({ message: 7 })).toEqual({
-      level: 'log',
-      message: '{"message":7}',
-      metadata: { message: 7 },
-    })
+    const message = '{"level":"info","a":1}'
+    expect(entryOf({ level: 'info', a: 1 })).toEqual({ level: 'info', message, metadata: { a: 1 } })
   })
 
   test('of Docker loses the newline at its end', () => {
     const record = { log: 'text\n', stream: 'stderr', time: '2026-11-20T22:43:01.123456789Z' }
-    expect(entryOf(record)).toEqual({
-      timestamp: record.time,
-      level: 'log',
-      message: 'text',
-      metadata: { stream: 'stderr' },
-    })
+    const entry = { timestamp: record.time, level: 'log', message: 'text', metadata: { stream: 'stderr' } }
+    expect(entryOf(record)).toEqual(entry)
   })
 })
 
 describe('other fields', () => {
   test.each([
-    [{ app: 'shop' }, { service: 'shop' }],
     [{ 'service.name': 'shop' }, { service: 'shop' }],
     [{ service: { name: 'shop', id: 1 } }, { service: 'shop', metadata: { service: { id: 1 } } }],
-    [{ logger: 'a.b.C', name: 'x' }, { metadata: { logger: 'a.b.C', name: 'x' } }],
     [{ service: 'x'.repeat(257) }, { metadata: { service: 'x'.repeat(257) } }],
-    [{ service: '😀'.repeat(256) }, { service: '😀'.repeat(256) }],
     [{ env: 'Prod' }, { environment: 'production' }],
-    [{ environment: 'dev' }, { environment: 'development' }],
-    [{ environment: 'stage' }, { environment: 'staging' }],
     [{ environment: 'qa' }, { metadata: { environment: 'qa' } }],
-    [{ source: 'client' }, { source: 'client' }],
     [{ source: 'nginx' }, { metadata: { source: 'nginx' } }],
     [{ url: { full: 'https://a/b', path: '/b' } }, { url: 'https://a/b', pathname: '/b' }],
-    [{ url: 7 }, { metadata: { url: 7 } }],
-    [{ stacktrace: 'E\n at x' }, { stack: 'E\n at x' }],
     [{ exc_info: ['a', 'b'] }, { stack: 'a\nb' }],
     [{ error: { stack_trace: 's', type: 'T' } }, { stack: 's', metadata: { error: { type: 'T' } } }],
-    [{ 'err.stack': 's' }, { stack: 's' }],
-    [{ error: 'text' }, { metadata: { error: 'text' } }],
     [{ metadata: 'text' }, { metadata: { metadata: 'text' } }],
     [{ metadata: { a: 1 }, msg: 2, a: 3 }, { metadata: { a: 1, msg: 2, a_2: 3 } }],
   ])('are found or kept: %j', (fields, expected) => {
@@ -282,17 +233,10 @@ describe('other fields', () => {
 })
 
 describe('hostile records', () => {
-  test('numbers that were parsed exactly keep all digits', () => {
-    const text = '{"msg":"m","n":123456789012345678901234567890,"deep":{"f":[1e400]}}'
-    const entry = entryOf(parseJsonExactly(text) as Record<string, unknown>)
-    expect(JSON.stringify(entry)).toBe(
-      '{"level":"log","message":"m","metadata":{"n":123456789012345678901234567890,"deep":{"f":[1e400]}}}',
-    )
-  })
-
-  test('a number that was parsed exactly is not an object with fields', () => {
-    const entry = entryOf(parseJsonExactly('{"msg":"m","error":1e400,"metadata":1e400}') as typeof base)
-    expect(JSON.stringify(entry['metadata'])).toBe('{"error":1e400,"metadata":1e400}')
+  test('numbers that were parsed exactly keep all digits, and are no objects with fields', () => {
+    const metadata = '"n":123456789012345678901234567890,"deep":{"f":[1e400]},"error":1e400'
+    const entry = entryOf(parseJsonExactly(`{"msg":"m",${metadata}}`) as typeof base)
+    expect(JSON.stringify(entry['metadata'])).toBe(`{${metadata}}`)
   })
 
   test('a record that is nested very deeply has an empty message', () => {
@@ -316,10 +260,10 @@ describe('hostile records', () => {
 
   test('no value of any record is lost', () => {
     const names = constantFrom(
-      ...'level Level severity message msg log time ts service app metadata environment error stack url source'.split(
+      ...'level Level severity message msg log time ts service app metadata environment error stack'.split(
         ' ',
       ),
-      ...'a a_2 __proto__ originalLevel'.split(' '),
+      ...'url source a a_2 __proto__ originalLevel'.split(' '),
     )
     const stringsOf = (value: unknown): unknown[] =>
       typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsOf) : [value]

@@ -1,4 +1,3 @@
-import { levels } from '@sluice/schema'
 import { describe, expect, test } from 'vitest'
 import { levelOf, levelOfSyslogSeverity } from '../src/index.ts'
 
@@ -17,16 +16,10 @@ describe('the name of a level', () => {
     expect(spellings.filter((name) => levelOf(name) !== level)).toEqual([])
   })
 
-  test('of the contract means itself', () => {
-    for (const level of levels) expect(levelOf(level)).toBe(level)
-  })
-
-  test.each(['', ' ', 'banana', 'errors', 'constructor', '__proto__', 'toString', 'x'.repeat(1e6)])(
-    'is unknown for any other string',
-    (name) => {
+  test('is unknown for any other string', () => {
+    for (const name of ['', ' ', 'banana', 'errors', '__proto__', 'toString', 'x'.repeat(1e6)])
       expect(levelOf(name)).toBeUndefined()
-    },
-  )
+  })
 })
 
 test('the severities of syslog have levels, and other numbers have none', () => {

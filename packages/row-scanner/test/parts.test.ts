@@ -13,7 +13,6 @@ function fieldAt(at: number, bytes: number): Buffer {
 
 describe('the part of a message for a field', () => {
   it.each([
-    [0, 1_000, 0],
     [STEP_BYTES - 1, 1_000, 0],
     [STEP_BYTES, 1_000, STEP_BYTES],
     [2 * STEP_BYTES + 5, 1_000, 2 * STEP_BYTES],

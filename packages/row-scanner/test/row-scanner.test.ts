@@ -52,46 +52,24 @@ const big = (messages: number): string =>
 const meaningful = [...Buffer.from('"\\{}[]:,0.-eEtfnu/ \n\r\t\0'), 0x7f, 0x80, 0xc3, 0xff]
 
 describe('a body', () => {
-  it('gives the same rows as with the parser, or is left to the parser', () => {
-    fc.assert(
-      fc.property(anyBody, ({ body, isNdjson }) => {
-        expect(scanOrParse(body, isNdjson)).toEqual(parse(body, isNdjson))
-      }),
-      runs,
-    )
-  })
-
-  it('does so if any of its bytes are changed, removed or inserted', () => {
+  it('gives the same rows as with the parser, or is left to it, also if any of its bytes are changed, removed or inserted', () => {
     const change = fc.record({
       at: fc.double({ min: 0, max: 1, noNaN: true }),
       cut: fc.integer({ min: 0, max: 3 }),
       put: fc.array(fc.constantFrom(...meaningful), { maxLength: 3 }),
     })
     fc.assert(
-      fc.property(
-        anyBody,
-        fc.array(change, { minLength: 1, maxLength: 2 }),
-        ({ body, isNdjson }, changes) => {
-          let bytes = Buffer.from(body)
-          for (const { at, cut, put } of changes) {
-            const from = Math.floor(at * bytes.length)
-            bytes = Buffer.concat([bytes.subarray(0, from), Buffer.from(put), bytes.subarray(from + cut)])
-          }
-          fc.pre(isUtf8(bytes))
-          expect(scanOrParse(bytes, isNdjson)).toEqual(parse(bytes, isNdjson))
-        },
-      ),
-      runs,
+      fc.property(anyBody, fc.array(change, { maxLength: 2 }), ({ body, isNdjson }, changes) => {
+        let bytes = Buffer.from(body)
+        for (const { at, cut, put } of changes) {
+          const from = Math.floor(at * bytes.length)
+          bytes = Buffer.concat([bytes.subarray(0, from), Buffer.from(put), bytes.subarray(from + cut)])
+        }
+        fc.pre(isUtf8(bytes))
+        expect(scanOrParse(bytes, isNdjson)).toEqual(parse(bytes, isNdjson))
+      }),
+      { numRuns: 2 * runs.numRuns },
     )
-  })
-
-  it('does so if it is truncated at any byte', () => {
-    const body = '[{"level":"info","message":"a\\u00e9\\n","metadata":{"a":[1.5,-2,true,null,{"b":"\\\\"}]}}]'
-    for (let end = 0; end <= body.length; end += 1) {
-      // The whole body stays in the scanner's memory, after the end of the truncated one.
-      expect(isScanned(body)).toBe(true)
-      expect(scanOrParse(body.slice(0, end))).toEqual(parse(body.slice(0, end)))
-    }
   })
 
   it('is scanned if it has ordinary entries as JavaScript and Python write them', () => {
@@ -101,11 +79,8 @@ describe('a body', () => {
     )
     const name = fc.stringMatching(/^[a-z_.]{1,12}$/)
     const value = fc.oneof(text, fc.integer(), fc.constantFrom(0, -0.5, 12.25, 1e-7, true, null))
-    const nested = fc.oneof(
-      value,
-      fc.array(value, { maxLength: 3 }),
-      fc.dictionary(name, value, { maxKeys: 3 }),
-    )
+    const items = { maxLength: 3, maxKeys: 3 }
+    const nested = fc.oneof(value, fc.array(value, items), fc.dictionary(name, value, items))
     const ordinary = fc.record(
       {
         timestamp: fc.constantFrom('2026-11-20T22:43:01.123Z', '2026-11-20T22:43:01.123456+02:00', null),
@@ -152,13 +127,10 @@ describe('the scanner', () => {
       'escapes of all kinds',
       metadata(String.raw`{"a":"\"\\\/\b\f\n\r\t\u0000\u001f\u007f\u00e9\u20ac\u0041\u005C"}`),
     ],
+    ['characters whose low byte is escaped', entry(',"url":"ĢŜĉĊ","metadata":{"a":"ĢŜĉĊ"}')],
     [
-      'characters whose low byte is a character that is escaped',
-      String.raw`{"level":"info","message":"ĢŜĉĊ","metadata":{"a":"ĢŜĉĊ"}}`,
-    ],
-    [
-      'escapes of all kinds in a message',
-      String.raw`{"level":"info","message":"\"\\\/\b\f\n\r\t\u0000\u001f\u00e9\u20ac\u0041\u005c\u000a"}`,
+      'escapes of all kinds in a text',
+      entry(String.raw`,"url":"\"\\\/\b\f\n\r\t\u0000\u001f\u00e9\u005c\u000a"`),
     ],
   ])('scans %s', (_what, body) => {
     expect(isScanned(body)).toBe(true)
@@ -166,83 +138,51 @@ describe('the scanner', () => {
   })
 
   it.each([
-    ['lines', `${entry('')}\n${entry('')}`],
-    ['blank lines, and both kinds of line ends', `\n ${entry('')} \r\n\r\n\t${entry('')}\n \n`],
-  ])('scans %s', (_what, body) => {
-    expect(isScanned(body, true)).toBe(true)
-    expect(scanOrParse(body, true)).toEqual(parse(body, true))
-  })
-
-  it.each([
-    ['two entries on a line', `${entry('')}${entry('')}`],
-    ['an entry over two lines', entry(',\n"url":"u"')],
-    ['an entry that begins on the line of another', `${entry('')} ${entry('')}\n`],
-    ['a line that is not an entry', `${entry('')}\n5`],
-    ['no lines', '\n'],
-    ['an array', `[${entry('')}]`],
-  ])('leaves %s to the parser', (_what, body) => {
-    expect(isScanned(body, true)).toBe(false)
+    ['scans', 'lines', `${entry('')}\n${entry('')}`],
+    ['scans', 'blank lines, and both kinds of line ends', `\n ${entry('')} \r\n\r\n\t${entry('')}\n \n`],
+    ['leaves to the parser', 'two entries on a line', `${entry('')}${entry('')}`],
+    ['leaves to the parser', 'an entry over two lines', entry(',\n"url":"u"')],
+    ['leaves to the parser', 'a line that is not an entry', `${entry('')}\n5`],
+    ['leaves to the parser', 'no lines', '\n'],
+  ])('%s %s', (what, _body, body) => {
+    expect(isScanned(body, true)).toBe(what === 'scans')
     expect(scanOrParse(body, true)).toEqual(parse(body, true))
   })
 
   it.each([
     ['an empty array', '[]'],
-    ['an empty array in an object', '{"logs":[]}'],
     ['an object with "logs" and another field', `{"logs":[${entry('')}],"a":1}`],
-    ['"logs" that is not an array', '{"logs":{}}'],
     ['more text after the entry', `${entry('')},`],
     ['a zero after the entry', `${entry('')}\0`],
     ['a byte order mark', `\ufeff${entry('')}`],
-    [
-      'too many entries',
-      `[${Array(limits.entriesPerRequestMax + 1)
-        .fill(entry(''))
-        .join(',')}]`,
-    ],
+    ['too many entries', `[${Array(limits.entriesPerRequestMax).fill(entry('')).join(',')},${entry('')}]`],
     ['an unknown field', entry(',"requestId":"r"')],
     ['a duplicate field', entry(',"level":"warn"')],
-    ['a duplicate field that is null at first', entry(',"url":null,"url":"u"')],
     ['an unknown level', '{"level":"fatal","message":"m"}'],
-    ['the first letters of a level', '{"level":"inf","message":"m"}'],
     ['a level that is null', '{"level":null,"message":"m"}'],
     ['an entry without a message', '{"level":"info"}'],
     ['an escaped level', String.raw`{"level":"\u0069nfo","message":"m"}`],
     ['an escaped field name', String.raw`{"level":"info","m\u0065ssage":"m"}`],
     ['an invalid timestamp', entry(',"timestamp":"yesterday"')],
-    ['an empty timestamp', entry(',"timestamp":""')],
-    [
-      'a message that may be too long',
-      `{"level":"info","message":"${'é'.repeat(limits.messageCharactersMax / 2 + 1)}"}`,
-    ],
+    ['a text that may be too long', entry(`,"stack":"${'é'.repeat(limits.stackCharactersMax / 2 + 1)}"`)],
     ['a text instead of the metadata', metadata('"m"')],
     ['an object instead of a text', entry(',"url":{}')],
     ['too many names in an object', metadata(names(33))],
     ['a duplicate name', metadata('{"a":1,"b":2,"a":3}')],
-    ['a duplicate empty name', metadata('{"":1,"":2}')],
     ['names that are numbers', metadata('{"b":1,"1":2}')],
     ['an escaped name', metadata(String.raw`{"\n":1}`)],
     ['too many levels', metadata(`${'{"a":'.repeat(17)}1${'}'.repeat(17)}`)],
-    ['too many levels of arrays', metadata(`{"a":${'['.repeat(16)}${']'.repeat(16)}}`)],
     ['metadata that may be too large', metadata(`{"a":"${'x'.repeat(limits.metadataBytesMax)}"}`)],
     ['half of a surrogate pair', metadata(String.raw`{"a":"\ud83d"}`)],
     ['an escaped surrogate pair', metadata(String.raw`{"a":"\ud83d\ude00"}`)],
-    ['an escaped surrogate pair in a message', String.raw`{"level":"info","message":"\ud83d\ude00"}`],
     ['an exponent', metadata('{"a":1e3}')],
     ['a number that is not exact', metadata('{"a":9007199254740992}')],
     ['a number with a leading zero', metadata('{"a":01}')],
     ['a number that ends with its point', metadata('{"a":1.}')],
-    ['a sign without a number', metadata('{"a":-}')],
     ['a trailing comma in an object', metadata('{"a":1,}')],
-    ['a trailing comma in an array', metadata('{"a":[1,]}')],
-    ['a trailing comma in an entry', entry(',')],
     ['a truncated literal', metadata('{"a":tru}')],
     ['a newline in a string', metadata('{"a":"\n"}')],
     ['an unknown escape', metadata(String.raw`{"a":"\x"}`)],
-    ['an unknown escape in a message', String.raw`{"level":"info","message":"\x"}`],
-    [
-      'an escape that is truncated by the end of the body',
-      String.raw`{"level":"info","message":"\ `.trimEnd(),
-    ],
     ['invalid hexadecimal digits', metadata(String.raw`{"a":"\u00g0"}`)],
   ])('leaves %s to the parser', (_what, body) => {
     expect(isScanned(body)).toBe(false)
@@ -252,7 +192,6 @@ describe('the scanner', () => {
   it('leaves a body to the parser if JavaScript would have to write too many of its numbers', () => {
     expect(isScanned(`[${numbers(5_000)},${numbers(5_000)}]`)).toBe(true)
     expect(isScanned(`[${numbers(5_000)},${numbers(5_001)}]`)).toBe(false)
-    expect(isScanned(numbers(10_000))).toBe(true)
   })
 
   it('leaves a body that is larger than its memory to the parser', () => {
@@ -293,12 +232,9 @@ describe('the scanner', () => {
     }
   })
 
-  it('keeps nothing of a body for the next one', () => {
+  it('uses the prefix of each request, and keeps nothing of a body for the next one', () => {
     expect(isScanned(entry(',"url":"u","timestamp":"2026-11-20T22:43:01Z","metadata":{"a":1}'))).toBe(true)
     expect(scanOrParse(entry(''))).toEqual(parse(entry('')))
-  })
-
-  it('uses the prefix of each request', () => {
     const projects = ['a', 'b', 'a'].map((projectId) => {
       return scanText(scanner, entry(''), makeRowPrefix({ ...stamp, projectId }))?.split('\t')[0]
     })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { limits } from '@sluice/schema'
 import { EntryValidator } from '../src/entry-validator.ts'
 import { parseJsonExactly } from '../src/json/parse.ts'
@@ -17,11 +17,7 @@ const ASTRAL = '😀'
 const optional = ['stack', 'url', 'pathname', 'service', 'timestamp', 'environment', 'source']
 
 it.each([
-  [
-    'level',
-    ['log', 'debug', 'info', 'success', 'warn', 'error'],
-    ['', 'INFO', ' info', 'info ', 'fatal', 'infо'],
-  ],
+  ['level', ['log', 'debug', 'info', 'success', 'warn', 'error'], ['', 'INFO', 'info ', 'infо']],
   ['environment', ['development', 'staging', 'production'], ['', 'prod', 'Production']],
   ['source', ['server', 'client', 'edge'], ['', 'Server', 'browser']],
 ])('a %s has these values, and no other', (field, allowed, others) => {
@@ -31,79 +27,56 @@ it.each([
   expect(error?.message).toBe(`must be one of ${allowed.join(', ')}`)
 })
 
-describe('lengths', () => {
-  it.each([
-    ['message', 65_536],
-    ['stack', 65_536],
-    ['url', 8_192],
-    ['pathname', 8_192],
-    ['service', 256],
-  ])('counts code points in a %s, not UTF-16 code units', (field, max) => {
-    expect(validator.isEntry(entry({ [field]: ASTRAL.repeat(max) }))).toBe(true)
-    expect(codes(entry({ [field]: `${ASTRAL.repeat(max)}a` }))).toEqual([`/${field} too_long`])
-    expect(codes(entry({ [field]: `${ASTRAL.repeat(max - 1)}aa` }))).toEqual([`/${field} too_long`])
-  })
-
-  it('limits the number of names in metadata', () => {
-    expect(validator.isEntry(entry({ metadata: names(limits.metadataNamesMax) }))).toBe(true)
-    expect(codes(entry({ metadata: names(limits.metadataNamesMax + 1) }))).toEqual([
-      '/metadata too_many_names',
-    ])
-  })
+// In code points, not UTF-16 code units.
+it.each([
+  ['message', 65_536],
+  ['stack', 65_536],
+  ['url', 8_192],
+  ['pathname', 8_192],
+  ['service', 256],
+])('limits the length of a %s', (field, max) => {
+  expect(validator.isEntry(entry({ [field]: ASTRAL.repeat(max) }))).toBe(true)
+  expect(codes(entry({ [field]: `${ASTRAL.repeat(max - 1)}aa` }))).toEqual([`/${field} too_long`])
 })
 
-describe('types', () => {
-  it.each<[field: string, values: readonly unknown[]]>([
-    ['level', [null, true, 1, [], {}, ['info'], { toString: 'info' }]],
-    ['message', [null, false, 0, 1.5, [], ['m'], {}]],
-    ...optional.map((field): [string, readonly unknown[]] => [field, [0, true, [], {}]]),
-    ['metadata', ['{}', 1, true, [], [{}]]],
-  ])('has no %s of another type', (field, values) => {
-    for (const value of values) expect(codes(entry({ [field]: value }))).toEqual([`/${field} wrong_type`])
-  })
+it('limits the number of names in metadata', () => {
+  expect(validator.isEntry(entry({ metadata: names(limits.metadataNamesMax) }))).toBe(true)
+  expect(codes(entry({ metadata: names(limits.metadataNamesMax + 1) }))).toEqual(['/metadata too_many_names'])
+})
 
-  it.each<unknown>([null, 1, 'text', true, [], [entry()]])('rejects %j as an entry', (value) => {
+it.each<[field: string, values: readonly unknown[]]>([
+  ['level', [null, true, 1, {}, ['info'], { toString: 'info' }]],
+  ['message', [null, false, 0, ['m'], {}]],
+  ...optional.map((field): [string, readonly unknown[]] => [field, [0, true, [], {}]]),
+  ['metadata', ['{}', 1, true, [], parseJsonExactly('1e400')]],
+])('has no %s of another type', (field, values) => {
+  for (const value of values) expect(codes(entry({ [field]: value }))).toEqual([`/${field} wrong_type`])
+})
+
+it('rejects other values than objects as an entry', () => {
+  for (const value of [null, 1, 'text', true, [], [entry()], parseJsonExactly('1e400')])
     expect(codes(value)).toEqual([' wrong_type'])
-  })
-
-  it('rejects exactly parsed numbers where an object is required', () => {
-    const value = parseJsonExactly('{"level":"info","message":"m","metadata":1e400}')
-    expect(validator.isEntry(value)).toBe(false)
-    expect(codes(value)).toEqual(['/metadata wrong_type'])
-    expect(codes(parseJsonExactly('1e400'))).toEqual([' wrong_type'])
-  })
-
-  it('accepts unknown fields of any type, and does not change the value', () => {
-    const value = entry({ message: '', a: 1, b: null, c: [], d: { e: {} }, f: true, service: null })
-    const before = structuredClone(value)
-    expect(validator.isEntry(value)).toBe(true)
-    expect(value).toEqual(before)
-  })
 })
 
-describe('explain', () => {
-  it('names each missing field. Inherited fields are missing', () => {
-    expect(validator.explain(JSON.parse('{"__proto__":{"level":"info","message":"m"}}'))).toEqual([
-      { path: '', code: 'missing', message: 'level is required' },
-      { path: '', code: 'missing', message: 'message is required' },
-    ])
-  })
+it('accepts unknown fields of any type, and does not change the value', () => {
+  const value = entry({ message: '', a: 1, b: null, c: [], d: { e: {} }, f: true, service: null })
+  const before = structuredClone(value)
+  expect(validator.isEntry(value)).toBe(true)
+  expect(value).toEqual(before)
+})
 
-  it(`reports every invalid field once, up to ${limits.errorsPerEntryMax}`, () => {
-    const wrong = entry({ level: 1, message: null, environment: 5, source: 'x', url: 1 })
-    expect(codes(wrong).toSorted()).toEqual([
-      '/environment wrong_type',
-      '/level wrong_type',
-      '/message wrong_type',
-      '/source not_allowed',
-      '/url wrong_type',
-    ])
-    const all = Object.fromEntries(['level', 'message', 'metadata', ...optional].map((name) => [name, 1]))
-    expect(validator.explain(all)).toHaveLength(limits.errorsPerEntryMax)
-  })
+it('names each missing field. Inherited fields are missing', () => {
+  expect(validator.explain(JSON.parse('{"__proto__":{"level":"info","message":"m"}}'))).toEqual([
+    { path: '', code: 'missing', message: 'level is required' },
+    { path: '', code: 'missing', message: 'message is required' },
+  ])
+})
 
-  it('never quotes the value', () => {
-    const wrong = entry({ level: 'hunter2', service: 'hunter2'.repeat(100) })
-    expect(JSON.stringify(validator.explain(wrong))).not.toContain('hunter2')
-  })
+it(`reports every invalid field once, up to ${limits.errorsPerEntryMax}, and never quotes the value`, () => {
+  const wrong = entry({ level: 1, source: 'hunter2', service: 'hunter2'.repeat(100) })
+  const found = ['/level wrong_type', '/service too_long', '/source not_allowed']
+  expect(codes(wrong).toSorted()).toEqual(found)
+  expect(JSON.stringify(validator.explain(wrong))).not.toContain('hunter2')
+  const all = Object.fromEntries(['level', 'message', 'metadata', ...optional].map((name) => [name, 1]))
+  expect(validator.explain(all)).toHaveLength(limits.errorsPerEntryMax)
 })

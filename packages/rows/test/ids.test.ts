@@ -1,46 +1,33 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { ID_BYTES, IdSource, idTimeMs } from '../src/ids.ts'
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-describe('IdSource', () => {
-  it('makes UUIDv7s that contain the time', () => {
-    const id = new IdSource(() => 0x0123_4567_89ab).next()
-    expect(id).toMatch(UUID_V7)
-    expect(id.replaceAll('-', '').slice(0, 12)).toBe('0123456789ab')
-  })
-
-  it('makes ids that sort by creation: within one millisecond, after the clock went back, as strings and as bytes', () => {
-    const times = [1_000, 1_000, 1_001, 900, 900, 1_003]
-    let calls = 0
-    const source = new IdSource(() => times[Math.floor(calls++ / 3_000)] ?? 2_000)
-    const memory = Buffer.alloc(40)
-    const ids = Array.from({ length: 20_000 }, (_, i) => {
-      if (i % 2 === 0) return source.next()
-      source.write(memory, 2)
-      return memory.toString('latin1', 2, 2 + ID_BYTES)
-    })
-    expect(ids.toSorted()).toEqual(ids)
-    expect(new Set(ids).size).toBe(ids.length)
-    expect(ids.every((id) => UUID_V7.test(id))).toBe(true)
-  })
-
-  it('writes an id to the given position, and nothing around it', () => {
-    const memory = Buffer.alloc(ID_BYTES + 2, '.')
-    new IdSource(() => 1_000).write(memory, 1)
-    const text = memory.toString()
-    expect([text.at(0), text.at(-1)]).toEqual(['.', '.'])
-    expect(text.slice(1, -1)).toMatch(UUID_V7)
-  })
-
-  it('makes different ids in processes that start at the same time', () => {
-    const ids = Array.from({ length: 1_000 }, () => new IdSource(() => 1_000).next())
-    expect(new Set(ids).size).toBe(ids.length)
-  })
+it('makes UUIDv7s that contain the time', () => {
+  const id = new IdSource(() => 0x0123_4567_89ab).next()
+  expect(id).toMatch(UUID_V7)
+  expect(id.replaceAll('-', '').slice(0, 12)).toBe('0123456789ab')
+  expect(idTimeMs(id)).toBe(0x0123_4567_89ab)
+  expect(idTimeMs(new IdSource(() => 2 ** 48 - 1).next())).toBe(2 ** 48 - 1)
 })
 
-describe('idTimeMs', () => {
-  it.each([1, 1_795_000_000_123, 2 ** 48 - 1])('returns the creation time of an id: %i', (nowMs) => {
-    expect(idTimeMs(new IdSource(() => nowMs).next())).toBe(nowMs)
+it('makes ids that sort by creation: within one millisecond, after the clock went back, as strings and as bytes', () => {
+  const times = [1_000, 1_000, 1_001, 900, 900, 1_003]
+  let calls = 0
+  const source = new IdSource(() => times[Math.floor(calls++ / 3_000)] ?? 2_000)
+  const memory = Buffer.alloc(ID_BYTES + 2, '.')
+  const ids = Array.from({ length: 20_000 }, (_, i) => {
+    if (i % 2 === 0) return source.next()
+    source.write(memory, 1)
+    return memory.toString('latin1', 1, 1 + ID_BYTES)
   })
+  expect(ids.toSorted()).toEqual(ids)
+  expect(new Set(ids).size).toBe(ids.length)
+  expect(ids.every((id) => UUID_V7.test(id))).toBe(true)
+  expect([memory.at(0), memory.at(-1)]).toEqual([46, 46])
+})
+
+it('makes different ids in processes that start at the same time', () => {
+  const ids = Array.from({ length: 1_000 }, () => new IdSource(() => 1_000).next())
+  expect(new Set(ids).size).toBe(ids.length)
 })

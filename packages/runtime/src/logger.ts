@@ -1,8 +1,9 @@
 import { createRequire } from 'node:module'
 import type { Writable } from 'node:stream'
 import type { WriteStream } from 'node:tty'
-import { type Logger, pino, stdTimeFunctions, type LoggerOptions } from 'pino'
+import { type DestinationStream, type Logger, pino, stdTimeFunctions, type LoggerOptions } from 'pino'
 import { LogLimiter } from './log-limiter.ts'
+import { withTimeout } from './promises.ts'
 
 export type { Logger } from 'pino'
 
@@ -76,7 +77,7 @@ const require = createRequire(import.meta.url)
 export type LogStream = Writable & Partial<Pick<WriteStream, 'isTTY' | 'hasColors'>>
 
 /** Where lines go, and in which format. Colours are for terminals only. Node's `hasColors` honours `NO_COLOR` and `FORCE_COLOR`. */
-export function formattedOutput(stream: LogStream, format: LogFormat): LogOutput {
+export function formattedOutput(stream: LogStream, format: LogFormat): DestinationStream {
   const isTerminal = stream.isTTY === true
   if (format === 'json' || (format === 'auto' && !isTerminal)) return logOutput(stream)
   const { prettyFactory } = require('pino-pretty') as typeof import('pino-pretty')
@@ -113,11 +114,6 @@ const CONTROLS = /[\u0000-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u20
 const WAITING_BYTES_MAX = 4 * 1024 * 1024
 const WARN_LEVEL = 40
 
-/** A destination of pino's lines. */
-export interface LogOutput {
-  write(line: string): void
-}
-
 /**
  * Writes lines to a standard stream. A log that cannot be written never blocks, delays or ends the process: a line is dropped if the
  * stream reports an error (its reader is gone, the disk is full) or if too much is waiting. Later lines are attempted again, and the
@@ -134,7 +130,7 @@ export function logOutput(
     waitingBytesMax = WAITING_BYTES_MAX,
     format = (line) => line,
   }: { waitingBytesMax?: number; format?: (line: string) => string } = {},
-): LogOutput {
+): DestinationStream {
   ignoreErrors(stream)
   let dropped = 0
   return {
@@ -162,12 +158,8 @@ export function ignoreErrors(stream: Writable): void {
 /** Resolves when everything that was written has reached the operating system, or could not, or after the deadline. */
 export async function flushed(stream: Writable, deadlineMs: number): Promise<void> {
   ignoreErrors(stream)
-  let timeout: NodeJS.Timeout | undefined
-  await new Promise<void>((resolve) => {
-    timeout = setTimeout(resolve, deadlineMs)
-    stream.write('', () => resolve())
-  })
-  clearTimeout(timeout)
+  const written = new Promise<void>((resolve) => stream.write('', () => resolve()))
+  await withTimeout(written, deadlineMs).catch(() => undefined)
 }
 
 function ignore(): void {

@@ -58,14 +58,12 @@ export function readSettings<const Schema extends SettingsSchema>(
   } catch (error) {
     const { errors = [] } = error as { errors?: SchemaError[] }
     if (errors.length === 0) throw error
-    const reasons = errors.map((each) => `${each.instancePath.slice(1)} ${explain(each)}`)
+    const reasons = errors.map(({ instancePath, message = 'is invalid', params }) => {
+      const choices = params?.allowedValues
+      return `${instancePath.slice(1)} ${choices === undefined ? message : `must be one of ${choices.join(', ')}`}`
+    })
     throw new SettingsError(`invalid settings: ${reasons.join('; ')}`)
   }
-}
-
-function explain({ message, params }: SchemaError): string {
-  const choices = params?.allowedValues
-  return choices === undefined ? (message ?? 'is invalid') : `must be one of ${choices.join(', ')}`
 }
 
 /**
@@ -79,8 +77,7 @@ export function readCertificates(setting: string, file: string): string {
   try {
     text = readFileSync(file, 'utf8')
   } catch (error) {
-    const reason = error instanceof Error ? error.message : 'unknown'
-    throw new SettingsError(`${setting} cannot be read: ${reason}`)
+    throw new SettingsError(`${setting} cannot be read: ${(error as Error).message}`)
   }
   if (text.includes('-----BEGIN CERTIFICATE-----')) return text
   throw new SettingsError(`${setting} contains no PEM certificate`)

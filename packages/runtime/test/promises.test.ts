@@ -1,20 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { Semaphore, TimeoutError, withTimeout } from '../src/promises.ts'
 
-describe('withTimeout', () => {
-  it('settles like a promise that is in time', async () => {
-    expect(await withTimeout(Promise.resolve(7), 60_000)).toBe(7)
-    await expect(withTimeout(Promise.reject(new Error('x')), 60_000)).rejects.toThrow('x')
-  })
-
-  it('rejects after the time, and ignores a later rejection', async () => {
-    const { promise, reject } = Promise.withResolvers<void>()
-    const { promise: time, resolve: pass } = Promise.withResolvers<void>()
-    const result = withTimeout(promise, 1_000, { sleep: () => time })
-    pass()
-    await expect(result).rejects.toThrow(TimeoutError)
-    reject(new Error('too late'))
-  })
+it('withTimeout settles like a promise that is in time, and rejects after the time', async () => {
+  expect(await withTimeout(Promise.resolve(7), 60_000)).toBe(7)
+  await expect(withTimeout(Promise.reject(new Error('x')), 60_000)).rejects.toThrow('x')
+  const { promise, reject } = Promise.withResolvers<void>()
+  const result = withTimeout(promise, 1_000, { sleep: async () => undefined })
+  await expect(result).rejects.toThrow(TimeoutError)
+  reject(new Error('too late, and ignored'))
 })
 
 describe('a semaphore', () => {

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import type { LookupFunction } from 'node:net'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type Span, spanLimits, startTraces } from '../src/index.ts'
+import { type Span, spanLimits } from '../src/index.ts'
 import { OtlpTraces, sharedLookup } from '../src/otlp-traces.ts'
 
 const parent = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
@@ -63,23 +63,18 @@ describe('a span', () => {
     expect(receiver.spans[0]?.durationMs).toBeGreaterThanOrEqual(50)
   })
 
-  it('without a parent begins a trace', async () => {
+  it('without a parent begins a trace, is exported while the process runs, and does not change after its end', async () => {
     start().end('error')
-    start().end()
-    await close()
-    expect(new Set(receiver.spans.map(({ traceId }) => traceId)).size).toBe(2)
-    expect(receiver.spans.map(({ isError }) => isError)).toEqual([true, false])
-    for (const { parentSpanId } of receiver.spans) expect(parentSpanId ?? '').toBe('')
-  })
-
-  it('does not change after its end', async () => {
     const span = start()
     span.end()
     span.set({ late: 1 })
     span.link(parent)
     span.end('error')
+    await vi.waitFor(() => expect(receiver.spans).toHaveLength(2))
     await close()
-    expect(receiver.spans).toMatchObject([{ attributes: {}, links: [], isError: false }])
+    expect(new Set(receiver.spans.map(({ traceId }) => traceId)).size).toBe(2)
+    expect(receiver.spans).toMatchObject([{ isError: true }, { attributes: {}, links: [], isError: false }])
+    for (const { parentSpanId } of receiver.spans) expect(parentSpanId ?? '').toBe('')
   })
 
   it('has a limited number of links, and attributes of a limited length', async () => {
@@ -90,12 +85,6 @@ describe('a span', () => {
     await close()
     expect(receiver.spans[0]?.links).toEqual(links.slice(0, linksMax).map(({ spanId }) => spanId))
     expect(receiver.spans[0]?.attributes['long']).toHaveLength(attributeLengthMax)
-  })
-
-  it('is exported while the process runs', async () => {
-    start().end()
-    await vi.waitFor(() => expect(receiver.spans).toHaveLength(1))
-    await close()
   })
 })
 
@@ -129,13 +118,11 @@ describe('an endpoint', () => {
     expect(receiver.requests).toBe(2)
   })
 
+  // Otherwise this would take as long as the test may.
   it('that is silent does not delay the end of the process beyond its limit', async () => {
     receiver.mode = 'silent'
     start().end()
-    const startedMs = performance.now()
-    await close()
-    expect(performance.now() - startedMs).toBeLessThan(spanLimits.closeMaxMs + 500)
-    expect(receiver.requests).toBe(1)
+    await expect(close()).resolves.toBeUndefined()
   })
 
   it('that is silent does not delay the end of the process at all when its time has passed', async () => {
@@ -181,11 +168,6 @@ it('loads OpenTelemetry only if traces are on', async () => {
   expect(JSON.parse(stdout)).toEqual({ off: true, whileOff: 0, on: true, whileOn: true })
 })
 
-it('is off without an endpoint', async () => {
-  const logger = { warn: () => undefined }
-  expect(await startTraces({ ...process, endpoint: undefined, logger })).toBeUndefined()
-})
-
 describe('a shared lookup', () => {
   /** The lookups that wait for the name server. */
   let asked: { readonly hostname: string; readonly answer: (address: string) => void }[]
@@ -213,28 +195,13 @@ describe('a shared lookup', () => {
     expect(asked.map(({ hostname }) => hostname)).toEqual(['collector', 'another'])
     asked[0]?.answer('10.0.0.1')
     expect(answers).toEqual(Array.from({ length: 3 }, () => 'collector "10.0.0.1"'))
-  })
-
-  it('a host is looked up again after its result', () => {
     ask('collector')
-    asked[0]?.answer('10.0.0.1')
-    ask('collector')
-    asked[1]?.answer('10.0.0.2')
-    expect(answers).toEqual(['collector "10.0.0.1"', 'collector "10.0.0.2"'])
+    expect(asked).toHaveLength(3)
   })
 
   it('results of another form are not shared', () => {
     ask('collector')
     ask('collector', true)
     expect(asked).toHaveLength(2)
-  })
-
-  it('uses the name service of the system by default', async () => {
-    const address = await new Promise((resolve, reject) =>
-      sharedLookup()('localhost', { family: 4 }, (error, found) =>
-        error === null ? resolve(found) : reject(error),
-      ),
-    )
-    expect(address).toBe('127.0.0.1')
   })
 })

@@ -3,7 +3,6 @@ import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { generate } from 'selfsigned'
 
-/** Paths of PEM files. */
 export interface Certificates {
   readonly caFile: string
   readonly certificateFile: string
@@ -12,12 +11,7 @@ export interface Certificates {
 
 const kind = { keyType: 'ec', algorithm: 'sha256' } as const
 
-/**
- * Creates a private certificate authority, and a server certificate that it has signed.
- *
- * @param folder exists, and gets the files
- * @param host the name or address of the server
- */
+/** Creates the certificate of a server with this name or address, signed by a private authority, in a folder that exists. */
 export async function makeCertificates(folder: string, host: string): Promise<Certificates> {
   const ca = await generate([{ name: 'commonName', value: 'Test authority' }], {
     ...kind,
@@ -26,15 +20,11 @@ export async function makeCertificates(folder: string, host: string): Promise<Ce
       { name: 'keyUsage', keyCertSign: true, critical: true },
     ],
   })
+  const altName = isIP(host) === 0 ? ({ type: 2, value: host } as const) : ({ type: 7, ip: host } as const)
   const server = await generate([{ name: 'commonName', value: 'Server' }], {
     ...kind,
     ca: { key: ca.private, cert: ca.cert },
-    extensions: [
-      {
-        name: 'subjectAltName',
-        altNames: [isIP(host) === 0 ? { type: 2, value: host } : { type: 7, ip: host }],
-      },
-    ],
+    extensions: [{ name: 'subjectAltName', altNames: [altName] }],
   })
   const write = async (name: string, pem: string): Promise<string> => {
     const file = join(folder, name)

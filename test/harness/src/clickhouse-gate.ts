@@ -4,33 +4,24 @@ import { buffer } from 'node:stream/consumers'
 import { HttpServer } from './http-server.ts'
 import { pause } from './waiting.ts'
 
-/** An insert of log entries that ClickHouse has acknowledged. */
-export interface AcknowledgedInsert {
-  readonly rows: number
-  /** On the monotonic clock. */
-  readonly atMs: number
-}
-
 const INSERT = /^INSERT INTO logs\b/
-const PASSWORD_HEADER = 'authorization'
 
 /**
- * An HTTP proxy in front of ClickHouse that knows which requests insert log entries. It can delay these requests and withhold the
- * password, and it counts them.
+ * An HTTP proxy in front of ClickHouse that knows which requests insert log entries. It can delay these requests and withhold the password, and it
+ * counts them.
  *
- * It reads a request to its end before it sends it to ClickHouse, and sends it even if the client is gone by then: the insert of a worker
- * that was killed arrives late, as it may in a network.
+ * It reads a request to its end before it sends it to ClickHouse, and sends it even if the client is gone by then: the insert of a worker that was
+ * killed arrives late, as it may in a network.
  */
 export class ClickHouseGate {
-  /** How long each insert is delayed before ClickHouse gets it. Other requests are not delayed. */
   insertDelayMs = 0
+  delayedInserts = 0
   /** Whether ClickHouse gets no password, and therefore rejects every request. */
   withholdsPassword = false
-  /** In the order in which they ended. */
-  readonly acknowledged: AcknowledgedInsert[] = []
+  /** The inserts of log entries that ClickHouse has acknowledged, in the order in which they ended. */
+  readonly acknowledged: { readonly rows: number }[] = []
   readonly #target: URL
   readonly #server: HttpServer
-  #delayed = 0
 
   private constructor(targetUrl: string) {
     this.#target = new URL(targetUrl)
@@ -50,12 +41,6 @@ export class ClickHouseGate {
     return this.#server.url
   }
 
-  /** Inserts that are being delayed now. */
-  get delayedInserts(): number {
-    return this.#delayed
-  }
-
-  /** Closes all connections. */
   close(): Promise<void> {
     return this.#server.close()
   }
@@ -65,53 +50,37 @@ export class ClickHouseGate {
     const body = await buffer(request)
     // Workers insert nothing to learn whether they can insert.
     const isInsert = INSERT.test(query) && body.length > 0
-    if (isInsert) await this.#delay()
+    if (isInsert) {
+      this.delayedInserts += 1
+      await pause(this.insertDelayMs)
+      this.delayedInserts -= 1
+    }
     const answer = await this.#forward(request, body)
     const text = await buffer(answer)
+    const summary = answer.headers['x-clickhouse-summary'] ?? '{}'
     if (isInsert && answer.statusCode === 200)
-      this.acknowledged.push({ rows: writtenRows(answer), atMs: performance.now() })
+      this.acknowledged.push({ rows: Number((JSON.parse(String(summary)) as Summary).written_rows ?? 0) })
     response.writeHead(answer.statusCode ?? 502, withoutFraming(answer.headers))
     response.end(text)
   }
 
-  async #delay(): Promise<void> {
-    this.#delayed += 1
-    await pause(this.insertDelayMs)
-    this.#delayed -= 1
-  }
-
   async #forward({ method, url, headers }: IncomingMessage, body: Buffer): Promise<IncomingMessage> {
-    const { [PASSWORD_HEADER]: password, ...others } = withoutFraming(headers)
     const { hostname: host, port } = this.#target
-    const kept =
-      this.withholdsPassword || password === undefined ? others : { ...others, [PASSWORD_HEADER]: password }
-    const request = send({
-      host,
-      port,
-      path: url,
-      method,
-      headers: { ...kept, 'content-length': body.length },
-    })
+    const kept = { ...withoutFraming(headers), 'content-length': body.length }
+    if (this.withholdsPassword) delete kept.authorization
+    const request = send({ host, port, path: url, method, headers: kept })
     request.end(body)
     const [answer] = (await once(request, 'response')) as [IncomingMessage]
     return answer
   }
 }
 
-/** The body is sent with its length. */
-function withoutFraming(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
-  const {
-    'transfer-encoding': _encoding,
-    'content-length': _length,
-    connection: _connection,
-    ...others
-  } = headers
-  return others
+interface Summary {
+  readonly written_rows?: string
 }
 
-function writtenRows({ headers }: IncomingMessage): number {
-  const summary = headers['x-clickhouse-summary']
-  return typeof summary === 'string'
-    ? Number((JSON.parse(summary) as { written_rows?: string }).written_rows ?? 0)
-    : 0
+/** The body is sent with its length. */
+function withoutFraming(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
+  const framing = new Set(['transfer-encoding', 'content-length', 'connection'])
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !framing.has(name)))
 }

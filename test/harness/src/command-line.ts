@@ -8,7 +8,6 @@ export class CommandLine {
     this.#usage = usage
   }
 
-  /** The values of the given options and of `--help`. */
   read<const T extends ParseArgsOptionsConfig>(options: T) {
     try {
       const help = { type: 'boolean', short: 'h', default: false } as const
@@ -20,14 +19,12 @@ export class CommandLine {
     }
   }
 
-  /** @param option its name, without dashes */
   positive(option: string, given: string): number {
     const value = Number(given)
     const isPositive = Number.isFinite(value) && value > 0
     return isPositive ? value : this.fail(`--${option} must be a number greater than 0`)
   }
 
-  /** For seeds and numbers of requests. */
   nonNegativeInteger(option: string, given: string): number {
     const value = Number(given)
     const isValid = Number.isSafeInteger(value) && value >= 0
@@ -44,7 +41,6 @@ export class CommandLine {
   }
 }
 
-/** For a run without `--seed`. */
 export function randomSeed(): string {
   return String(Math.floor(Math.random() * 1_000_000))
 }

@@ -24,7 +24,6 @@ const READY_DEADLINE_MS = 60_000
 /** `docker start --attach` does not attach to a container that is already running. */
 const RUN_ATTACHED = 'docker start "$0" >/dev/null && exec docker attach --no-stdin --sig-proxy=false "$0"'
 
-/** Redis with the settings of docker-compose.yml. */
 export function redisContainer(
   password: string,
   memoryBytesMax: number = MEMORY_BYTES_MAX,
@@ -35,10 +34,7 @@ export function redisContainer(
   return new GenericContainer(officialImages.redis).withCommand(command)
 }
 
-/**
- * ClickHouse with one user, `sluice`. The ClickHouse module of Testcontainers is not used: it requires more open files than
- * some engines allow.
- */
+/** ClickHouse with one user, `sluice`. The ClickHouse module of Testcontainers is not used: it requires more open files than some engines allow. */
 export function clickhouseContainer(password: string): GenericContainer {
   return new GenericContainer(officialImages.clickhouse).withEnvironment({
     CLICKHOUSE_USER: 'sluice',
@@ -47,8 +43,8 @@ export function clickhouseContainer(password: string): GenericContainer {
 }
 
 /**
- * Redis and ClickHouse as containers of their official images, instead of the processes of `startServices`: empty, with
- * random passwords, and deleted with their data by `stop`.
+ * Redis and ClickHouse as containers of their official images, instead of the processes of `startServices`: empty, with random passwords, and deleted
+ * with their data by `stop`.
  */
 export async function startContainerServices(options: TestServicesOptions = {}): Promise<Services> {
   const supervisor = await Supervisor.open(options)
@@ -58,15 +54,16 @@ export async function startContainerServices(options: TestServicesOptions = {}):
     await Promise.all(containers.map((container) => container.stop()))
   }
   const run = async (
+    role: 'redis' | 'clickhouse',
     container: GenericContainer,
     ports: { inside: number; outside: number },
-    server: Pick<ProcessSpec, 'role' | 'isReady'>,
+    isReady: ProcessSpec['isReady'],
   ): Promise<SupervisedProcess> => {
     // A port chosen by Docker would change with every start.
     const published = { container: ports.inside, host: ports.outside }
     const started = await container.withExposedPorts(published).start()
     containers.push(started)
-    return supervise(supervisor, started, server)
+    return supervise(supervisor, started, role, isReady)
   }
   try {
     const [redisPort, clickhousePort] = await Promise.all([supervisor.ports.free(), supervisor.ports.free()])
@@ -74,20 +71,19 @@ export async function startContainerServices(options: TestServicesOptions = {}):
     const redisUrl = `redis://:${password}@127.0.0.1:${redisPort}`
     const url = `http://127.0.0.1:${clickhousePort}`
     const clickhouse = { url, username: 'sluice', password, database: 'sluice' }
-    const redisProcess = await run(
+    const redis = await run(
+      'redis',
       redisContainer(password, options.redis?.memoryBytesMax),
       { inside: 6379, outside: redisPort },
-      { role: 'redis', isReady: () => redisAnswers(redisUrl) },
+      () => redisAnswers(redisUrl),
     )
     const clickhouseProcess = await run(
+      'clickhouse',
       clickhouseContainer(password),
       { inside: 8123, outside: clickhousePort },
-      {
-        role: 'clickhouse',
-        isReady: (signal) => clickhouseAnswers(clickhouse, signal),
-      },
+      (signal) => clickhouseAnswers(clickhouse, signal),
     )
-    const processes = { redis: redisProcess, clickhouse: clickhouseProcess }
+    const processes = { redis, clickhouse: clickhouseProcess }
     return { supervisor, dataDir: supervisor.dataDir, redisUrl, clickhouse, processes, stop }
   } catch (error) {
     await stop({ force: true })
@@ -96,13 +92,14 @@ export async function startContainerServices(options: TestServicesOptions = {}):
 }
 
 /**
- * Supervises a container like a process, which can be sent any signal and started again. The process on this machine is
- * Docker's client: it is attached to the container, and exits with it.
+ * Supervises a container like a process, which can be sent any signal and started again. The process on this machine is Docker's client: it is
+ * attached to the container, and exits with it.
  */
 async function supervise(
   supervisor: Supervisor,
   container: StartedTestContainer,
-  { role, isReady }: Pick<ProcessSpec, 'role' | 'isReady'>,
+  role: 'redis' | 'clickhouse',
+  isReady: ProcessSpec['isReady'],
 ): Promise<SupervisedProcess> {
   const id = container.getId()
   return supervisor.start({

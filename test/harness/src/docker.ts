@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process'
 import { homedir } from 'node:os'
 import { promisify } from 'node:util'
 
-/** The environment in which Docker's client finds its engine and its configuration. */
 export const dockerEnvironment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin',
   HOME: homedir(),
@@ -10,7 +9,6 @@ export const dockerEnvironment = {
 
 const COMMAND_DEADLINE_MS = 10_000
 
-/** Runs a command of Docker's client. */
 export async function docker(args: readonly string[], deadlineMs = COMMAND_DEADLINE_MS): Promise<string> {
   const { stdout } = await promisify(execFile)('docker', args, {
     env: dockerEnvironment,

@@ -1,15 +1,14 @@
-import { type ClickHouseAccess, connectClickHouse } from '@sluice/clickhouse'
+import type { ClickHouseAccess } from '@sluice/clickhouse'
 import type { QueueNames } from '@sluice/queue'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
+import { select } from './clickhouse.ts'
 import { pause, within } from './waiting.ts'
 
-/** How many jobs are in each of BullMQ's states. */
 export interface QueueCounts {
   readonly wait: number
   readonly active: number
   readonly delayed: number
   readonly failed: number
-  /** Why jobs failed, for some of them. */
   readonly failedReasons: readonly string[]
 }
 
@@ -45,37 +44,19 @@ export function isEmpty({ wait, active, delayed, failed }: QueueCounts): boolean
 
 async function countJobs(redis: RedisConnection, names: QueueNames): Promise<QueueCounts> {
   const keyOf = (state: string): string => `${names.queuePrefix}:${names.queue}:${state}`
-  const [wait, active, delayed, failed] = await Promise.all([
-    redis.llen(keyOf('wait')),
-    redis.llen(keyOf('active')),
-    redis.zcard(keyOf('delayed')),
-    redis.zcard(keyOf('failed')),
-  ])
+  const [wait, active] = await Promise.all([redis.llen(keyOf('wait')), redis.llen(keyOf('active'))])
+  const [delayed, failed] = await Promise.all([redis.zcard(keyOf('delayed')), redis.zcard(keyOf('failed'))])
   const ids = failed === 0 ? [] : await redis.zrange(keyOf('failed'), '0', String(REASONS_MAX - 1))
   const reasons = await Promise.all(ids.map((id) => redis.hget(names.jobKey(id), 'failedReason')))
   return { wait, active, delayed, failed, failedReasons: reasons.map((reason) => reason ?? 'unknown') }
 }
 
-/**
- * Waits until ClickHouse runs no insert. An insert continues after its sender was killed.
- *
- * @throws when an insert is still running after a minute
- */
+/** Waits until ClickHouse runs no insert. An insert continues after its sender was killed. @throws when an insert is still running after a minute */
 export async function awaitInserts(access: ClickHouseAccess): Promise<void> {
-  const client = connectClickHouse(access, { requestTimeoutMs: CALL_DEADLINE_MS, connectionsMax: 1 })
-  try {
-    const giveUpAtMs = performance.now() + INSERTS_DEADLINE_MS
-    for (;;) {
-      const result = await client.query({
-        query: "SELECT toUInt32(count()) AS inserts FROM system.processes WHERE query_kind = 'Insert'",
-        format: 'JSONEachRow',
-      })
-      const [row] = await result.json<{ inserts: number }>()
-      if (row?.inserts === 0) return
-      if (performance.now() >= giveUpAtMs) throw new Error('ClickHouse is still running inserts')
-      await pause(POLL_MS)
-    }
-  } finally {
-    await client.close()
+  const giveUpAtMs = performance.now() + INSERTS_DEADLINE_MS
+  const query = "SELECT query_id FROM system.processes WHERE query_kind = 'Insert'"
+  while ((await select(access, query)).length > 0) {
+    if (performance.now() >= giveUpAtMs) throw new Error('ClickHouse is still running inserts')
+    await pause(POLL_MS)
   }
 }

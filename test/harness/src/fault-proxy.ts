@@ -19,23 +19,22 @@ interface Faults {
   cut: Cut | undefined
   /** A string in the request whose response is cut off. */
   cutAnswerTo: string | undefined
+  cuts: number
 }
 
 /**
  * A TCP proxy that simulates a faulty network between two processes.
  *
- * Forwarding ⇄ holding (a black hole: connections are accepted and bytes are read, but nothing is forwarded). In addition,
- * a cut may be armed, and the open connections may be silenced. Any of them → down (connections are refused, and the open
- * ones were reset) → up.
+ * Forwarding ⇄ holding (a black hole: connections are accepted and bytes are read, but nothing is forwarded). In addition, a cut may be armed, and
+ * the open connections may be silenced. Any of them → down (connections are refused, and the open ones were reset) → up.
  */
 export class FaultProxy {
   readonly #target: URL
   readonly #connections = new Set<Connection>()
-  readonly #faults: Faults = { held: undefined, cut: undefined, cutAnswerTo: undefined }
+  readonly #faults: Faults = { held: undefined, cut: undefined, cutAnswerTo: undefined, cuts: 0 }
   #server: Server | undefined
   /** 0 until the first start: the system then chooses a free port. */
   #port = 0
-  #cuts = 0
 
   private constructor(targetUrl: string) {
     this.#target = new URL(targetUrl)
@@ -51,7 +50,6 @@ export class FaultProxy {
     return this.#port
   }
 
-  /** The URL of the target, through this proxy. */
   get url(): string {
     const url = new URL(this.#target)
     url.hostname = HOST
@@ -60,22 +58,18 @@ export class FaultProxy {
     return url.href.replace(/\/$/, '')
   }
 
-  /** How many connections were cut. */
   get cuts(): number {
-    return this.#cuts
+    return this.#faults.cuts
   }
 
-  /** How many bytes are held. */
   heldBytes(direction: Direction): number {
-    let sum = 0
-    for (const connection of this.#connections) sum += connection.heldBytes(direction)
-    return sum
+    return [...this.#connections].reduce((sum, { flows }) => sum + flows[direction].heldBytes, 0)
   }
 
   /** Closes every connection by RST. @returns how many there were */
   reset(): number {
     const connections = [...this.#connections]
-    for (const connection of connections) connection.reset()
+    for (const { sockets } of connections) for (const socket of sockets) socket.resetAndDestroy()
     return connections.length
   }
 
@@ -84,18 +78,18 @@ export class FaultProxy {
   }
 
   /**
-   * From now on, the connections that are open forward nothing in either direction, and stay open. New connections work. A
-   * load balancer that has lost its state does the same. @returns how many there were
+   * From now on, the connections that are open forward nothing in either direction, and stay open. New connections work. A load balancer that has
+   * lost its state does the same. @returns how many there were
    */
   silence(): number {
-    for (const connection of this.#connections) connection.silence()
+    for (const flow of this.#flows()) flow.isSilent = true
     return this.#connections.size
   }
 
   /** Forwards the held bytes, and then everything that arrives. */
   resume(): void {
     this.#faults.held = undefined
-    for (const connection of this.#connections) connection.release()
+    for (const flow of this.#flows()) flow.release()
   }
 
   /** From now on, each connection closes after it has forwarded `afterBytes` in the given direction. */
@@ -112,7 +106,6 @@ export class FaultProxy {
     this.#faults.cutAnswerTo = text
   }
 
-  /** Ends all faults of the connections. */
   heal(): void {
     this.disarmCut()
     this.#faults.cutAnswerTo = undefined
@@ -143,137 +136,87 @@ export class FaultProxy {
     this.#port = (server.address() as AddressInfo).port
   }
 
+  #flows(): Flow[] {
+    return [...this.#connections].flatMap(({ flows }) => [flows.request, flows.answer])
+  }
+
   #accept(client: Socket): void {
     const { hostname: host, port } = this.#target
     const target = connect({ host, port: Number(port), allowHalfOpen: true, noDelay: true })
-    const connection = new Connection(client, target, this.#faults, () => {
-      this.#cuts += 1
-    })
-    this.#connections.add(connection)
-    void connection.closed.then(() => this.#connections.delete(connection))
-  }
-}
-
-/** A connection from the client, and its counterpart to the target. */
-class Connection {
-  readonly #sockets: readonly [client: Socket, target: Socket]
-  readonly #flows: Readonly<Record<Direction, Flow>>
-  /** Resolves when both sockets are closed. */
-  readonly closed: Promise<unknown>
-
-  constructor(client: Socket, target: Socket, faults: Faults, onCut: () => void) {
-    this.#sockets = [client, target]
-    const answer = new Flow(target, client, 'answer', faults, { onCut })
-    const request = new Flow(client, target, 'request', faults, {
-      onCut,
-      onForward: (bytes) => {
-        if (faults.cutAnswerTo === undefined || !bytes.includes(faults.cutAnswerTo)) return
-        faults.cutAnswerTo = undefined
-        answer.cutNext()
-      },
-    })
-    this.#flows = { request, answer }
+    const answer = new Flow(target, client, 'answer', this.#faults)
+    const request = new Flow(client, target, 'request', this.#faults, answer)
     // `close` follows, and reports whether there was an error.
-    for (const socket of this.#sockets) socket.on('error', () => undefined)
-    this.closed = Promise.all(
-      this.#sockets.map((socket) => new Promise<void>((resolve) => socket.once('close', () => resolve()))),
+    const sockets = [client, target].map((socket) => socket.on('error', () => undefined))
+    const closed = Promise.all(
+      sockets.map((socket) => new Promise<void>((resolve) => socket.once('close', () => resolve()))),
     )
-  }
-
-  heldBytes(direction: Direction): number {
-    return this.#flows[direction].heldBytes
-  }
-
-  release(): void {
-    this.#flows.request.release()
-    this.#flows.answer.release()
-  }
-
-  silence(): void {
-    this.#flows.request.silence()
-    this.#flows.answer.silence()
-  }
-
-  reset(): void {
-    for (const socket of this.#sockets) socket.resetAndDestroy()
+    const connection = { sockets, flows: { request, answer }, closed }
+    this.#connections.add(connection)
+    void closed.then(() => this.#connections.delete(connection))
   }
 }
 
-interface FlowEvents {
-  readonly onCut: () => void
-  readonly onForward?: (bytes: Buffer) => void
+interface Connection {
+  readonly sockets: readonly Socket[]
+  readonly flows: Readonly<Record<Direction, Flow>>
+  readonly closed: Promise<unknown>
 }
 
 /**
  * One direction of a connection.
  *
- * Forwarding ⇄ holding, according to the proxy's faults (or holding until a reset, if silenced) → ended (the sender has closed) or cut (the receiver gets an end in
- * the middle of the message, and the sender a reset).
+ * Forwarding ⇄ holding, according to the proxy's faults (or holding until a reset, if silenced) → ended (the sender has closed) or cut (the receiver
+ * gets an end in the middle of the message, and the sender a reset).
  */
 class Flow {
+  heldBytes = 0
+  /** Whether it holds everything until the connection is reset. */
+  isSilent = false
   readonly #from: Socket
   readonly #to: Socket
   readonly #direction: Direction
   readonly #faults: Faults
-  readonly #events: FlowEvents
-  #isSilent = false
+  /** The other direction, if this one has requests. */
+  readonly #answer: Flow | undefined
   #wasCut = false
   #cutsNext = false
   #held: Buffer[] = []
-  #heldBytes = 0
   /** How the sender closed, if it has. `end` leaves the other direction open. */
   #ending: 'end' | 'close' | 'reset' | undefined
   /** The cut that `#passedBytes` counts for. */
   #cut: Cut | undefined
   #passedBytes = 0
 
-  constructor(from: Socket, to: Socket, direction: Direction, faults: Faults, events: FlowEvents) {
+  constructor(from: Socket, to: Socket, direction: Direction, faults: Faults, answer?: Flow) {
     this.#from = from
     this.#to = to
     this.#direction = direction
     this.#faults = faults
-    this.#events = events
+    this.#answer = answer
     from.on('data', (bytes: Buffer) => this.#receive(bytes))
     from.on('end', () => this.#finish('end'))
     from.on('close', (hadError) => this.#finish(hadError ? 'reset' : 'close'))
-    to.on('drain', () => this.#from.resume())
-  }
-
-  get heldBytes(): number {
-    return this.#heldBytes
+    to.on('drain', () => from.resume())
   }
 
   /** Forwards the held bytes, and the sender's end if it arrived in the meantime. */
   release(): void {
     if (this.#isHolding) return
-    const held = this.#held
-    this.#held = []
-    this.#heldBytes = 0
-    for (const bytes of held) this.#forward(bytes)
+    this.heldBytes = 0
+    for (const bytes of this.#held.splice(0)) this.#forward(bytes)
     if (this.#ending !== undefined) this.#finish(this.#ending)
     this.#from.resume()
   }
 
-  /** Cuts the connection before the next byte. */
-  cutNext(): void {
-    this.#cutsNext = true
-  }
-
-  /** Holds everything until the connection is reset. */
-  silence(): void {
-    this.#isSilent = true
-  }
-
   get #isHolding(): boolean {
-    if (this.#isSilent) return true
-    return this.#faults.held === 'both' || this.#faults.held === this.#direction
+    return this.isSilent || this.#faults.held === 'both' || this.#faults.held === this.#direction
   }
 
   #receive(bytes: Buffer): void {
     if (!this.#isHolding) return this.#forward(bytes)
     this.#held.push(bytes)
-    this.#heldBytes += bytes.length
-    if (this.#heldBytes >= HELD_BYTES_MAX) this.#from.pause()
+    this.heldBytes += bytes.length
+    if (this.heldBytes >= HELD_BYTES_MAX) this.#from.pause()
   }
 
   #forward(bytes: Buffer): void {
@@ -281,7 +224,11 @@ class Flow {
     const left = this.#bytesLeft()
     if (bytes.length >= left) return this.#end(bytes.subarray(0, left))
     this.#passedBytes += bytes.length
-    this.#events.onForward?.(bytes)
+    const { cutAnswerTo } = this.#faults
+    if (this.#answer !== undefined && cutAnswerTo !== undefined && bytes.includes(cutAnswerTo)) {
+      this.#faults.cutAnswerTo = undefined
+      this.#answer.#cutsNext = true
+    }
     if (!this.#to.write(bytes)) this.#from.pause()
   }
 
@@ -306,7 +253,7 @@ class Flow {
 
   #end(last: Buffer): void {
     this.#wasCut = true
-    this.#events.onCut()
+    this.#faults.cuts += 1
     // An RST would discard the last bytes that the receiver has not read yet. An end does not.
     this.#to.end(last)
     this.#from.resetAndDestroy()

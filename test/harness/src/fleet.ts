@@ -8,26 +8,21 @@ import { readFileSync } from 'node:fs'
 import { ClickHouseGate } from './clickhouse-gate.ts'
 import type { Journal } from './journal.ts'
 import { settle, type Settlement } from './settle.ts'
-import { startTestServices, type TestServicesOptions } from './test-installation.ts'
+import { startTestServices } from './test-installation.ts'
 import { pause } from './waiting.ts'
 
 export interface FleetOptions {
-  /** Default: 1. */
   readonly shards?: number
-  /** Additional environment variables of every worker. */
   readonly environment?: Readonly<Record<string, string>>
-  readonly redis?: TestServicesOptions['redis']
 }
 
 export interface FleetWorkerOptions {
   /** Default: the fleet's gate. */
   readonly clickhouseUrl?: string | undefined
-  readonly environment?: Readonly<Record<string, string>>
   /** See `AppOptions`. */
   readonly until?: 'alive' | 'ready'
 }
 
-/** What `feed` adds: chunks at a constant rate. */
 export interface Feed {
   readonly chunksPerS: number
   readonly rowsPerChunk: number
@@ -38,17 +33,15 @@ const PREFIX = 'fleet'
 const ADD_DEADLINE_MS = 10_000
 /** Adds in flight. Redis syncs its disk once for all commands that have arrived. */
 const ADDS_IN_FLIGHT_MAX = 64
-/** The resolution of a feed. */
 const FEED_TICK_MS = 20
 
 /**
- * Many workers on one Redis and one ClickHouse, without an API: chunks are added to the queue as the API would add them. Between the
- * workers and ClickHouse is a gate.
+ * Many workers on one Redis and one ClickHouse, without an API: chunks are added to the queue as the API would add them. Between the workers and
+ * ClickHouse is a gate.
  */
 export class Fleet {
   readonly services: Services
   readonly gate: ClickHouseGate
-  /** The names of each shard. */
   readonly names: readonly QueueNames[]
   readonly redis: RedisConnection
   readonly workers: App[] = []
@@ -58,11 +51,8 @@ export class Fleet {
   #added = 0
   #isStopping = false
 
-  private constructor(
-    services: Services,
-    gate: ClickHouseGate,
-    { shards = 1, environment = {} }: FleetOptions,
-  ) {
+  private constructor(services: Services, gate: ClickHouseGate, options: FleetOptions) {
+    const { shards = 1, environment = {} } = options
     this.services = services
     this.gate = gate
     this.names = shardNames(PREFIX, shards)
@@ -73,9 +63,8 @@ export class Fleet {
     this.#queues = this.names.map((names) => new ChunkQueue(this.redis, names, logger))
   }
 
-  /** Starts everything except workers. */
   static async start(options: FleetOptions = {}): Promise<Fleet> {
-    const services = await startTestServices(options.redis === undefined ? {} : { redis: options.redis })
+    const services = await startTestServices()
     try {
       await migrate(services.clickhouse, await readMigrations(migrationsFolder))
       return new Fleet(services, await ClickHouseGate.open(services.clickhouse.url), options)
@@ -85,10 +74,8 @@ export class Fleet {
     }
   }
 
-  /** Starts a worker, and waits until it is ready or alive. */
   async startWorker({
     clickhouseUrl = this.gate.url,
-    environment = {},
     until = 'ready',
   }: FleetWorkerOptions = {}): Promise<App> {
     const { supervisor, redisUrl, clickhouse } = this.services
@@ -97,7 +84,7 @@ export class Fleet {
       prefix: PREFIX,
       name: `worker-${this.workers.length + 1}`,
       clickhouse: { ...clickhouse, url: clickhouseUrl },
-      environment: { ...this.#environment, ...environment },
+      environment: this.#environment,
       until,
     })
     this.workers.push(worker)
@@ -136,25 +123,26 @@ export class Fleet {
 
   /** The chunks that wait for a worker, and those that workers hold, of all shards. */
   async queued(): Promise<{ waiting: number; active: number }> {
-    const [waiting, active] = await Promise.all(
-      (['waitKey', 'activeKey'] as const).map(async (key) => {
-        const lengths = await Promise.all(this.names.map((names) => this.redis.llen(names[key])))
-        return lengths.reduce((sum, length) => sum + length, 0)
-      }),
-    )
-    return { waiting: waiting ?? 0, active: active ?? 0 }
+    const count = async (key: 'waitKey' | 'activeKey'): Promise<number> => {
+      const lengths = await Promise.all(this.names.map((names) => this.redis.llen(names[key])))
+      return lengths.reduce((sum, length) => sum + length, 0)
+    }
+    const [waiting, active] = await Promise.all([count('waitKey'), count('activeKey')])
+    return { waiting, active }
   }
 
   /** Waits until the queues are empty, stops the workers, and compares the journal with what is stored. */
   async settle(journal: Journal): Promise<Settlement> {
-    const stopWorkers = (): Promise<unknown> => Promise.all(this.workers.map(({ process }) => process.stop()))
-    return settle({ ...this.services, shards: this.names }, journal, { drained: stopWorkers })
+    const drained = (): Promise<unknown> => Promise.all(this.workers.map(({ process }) => process.stop()))
+    return settle({ ...this.services, shards: this.names }, journal, { drained })
   }
 
   /** The lines with this message that all workers have logged. */
   logged(message: string): Record<string, unknown>[] {
     return this.workers
-      .flatMap(({ process }) => linesOf(process.logFile))
+      .flatMap(({ process }) => readFileSync(process.logFile, 'utf8').split('\n'))
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
       .filter(({ msg }) => msg === message)
   }
 
@@ -173,11 +161,8 @@ export class Fleet {
     this.#added += 1
     const numbers = journal.open(rows)
     const texts = numbers.map((number) => makeRow(journal.message(number)))
-    await queue?.add(
-      randomUUIDv7(),
-      encodeChunk(rows, Buffer.from(texts.join(''))),
-      performance.now() + ADD_DEADLINE_MS,
-    )
+    const chunk = encodeChunk(rows, Buffer.from(texts.join('')))
+    await queue?.add(randomUUIDv7(), chunk, performance.now() + ADD_DEADLINE_MS)
     journal.settle(numbers, 'acknowledged')
   }
 }
@@ -187,11 +172,4 @@ function makeRow(message: string): string {
   const shaped = shapeRow({ level: 'info', message }, randomUUIDv7(), prefix, false)
   if ('error' in shaped) throw new Error(shaped.error.code)
   return shaped.row
-}
-
-function linesOf(logFile: string): Record<string, unknown>[] {
-  const lines = readFileSync(logFile, 'utf8')
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-  return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 }

@@ -1,15 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type HttpResponse, MalformedResponseError, parseResponse } from './http-response.ts'
-
-/** The responses that `readResponses` waits for. */
-interface PendingRead {
-  /** For each expected response, whether it is to a HEAD request. */
-  readonly heads: readonly boolean[]
-  readonly responses: HttpResponse[]
-  readonly resolve: () => void
-  readonly reject: (error: Error) => void
-}
+import { within } from './waiting.ts'
 
 const CONNECT_DEADLINE_MS = 10_000
 /** A last response arrives within milliseconds. If it takes longer, it counts as lost. */
@@ -18,13 +10,13 @@ const LAST_RESPONSE_MS = 10
 /**
  * A client connection that writes any bytes and never sends anything twice.
  *
- * `received` and `responses` show everything that arrived. `readResponses` and `readToEnd` also consume it, for
- * connections that live long.
+ * `received` and `responses` show everything that arrived. `readResponses` and `readToEnd` also consume it, for connections that live long.
  */
 export class HttpConnection {
   readonly #socket: Socket
   #unread: Buffer = Buffer.alloc(0)
-  #pending: PendingRead | undefined
+  /** Resolves when something arrives, or the connection ends. */
+  #change = Promise.withResolvers<void>()
   #isEnded = false
   #isClosed = false
   #error: Error | undefined
@@ -32,19 +24,23 @@ export class HttpConnection {
   private constructor(socket: Socket) {
     this.#socket = socket
     socket.setNoDelay(true)
+    const changed = (): void => {
+      this.#change.resolve()
+      this.#change = Promise.withResolvers()
+    }
     socket.on('data', (data: Buffer) => {
       this.#unread = this.#unread.length === 0 ? data : Buffer.concat([this.#unread, data])
-      this.#advance()
+      changed()
     })
     // A server that rejects an upload may reset the connection. Its earlier responses are still valid.
     socket.on('error', (error) => (this.#error ??= error))
     socket.on('end', () => {
       this.#isEnded = true
-      this.#rejectPending()
+      changed()
     })
     socket.on('close', () => {
       this.#isClosed = true
-      this.#rejectPending()
+      changed()
     })
   }
 
@@ -66,9 +62,7 @@ export class HttpConnection {
   /** Resolves when the kernel has everything that was written, or the connection is closed. */
   async flushed(): Promise<void> {
     if (!this.#socket.writable) return
-    await new Promise<void>((resolve) => {
-      this.#socket.write('', () => resolve())
-    })
+    await new Promise<void>((resolve) => void this.#socket.write('', () => resolve()))
   }
 
   /** Stops reading, until `resume`. */
@@ -136,10 +130,9 @@ export class HttpConnection {
    * @throws when the connection closes or stays silent before, when more arrives, or with a MalformedResponseError
    */
   async readResponses(heads: readonly boolean[], deadlineMs: number): Promise<HttpResponse[]> {
-    const responses = await this.#read(heads, deadlineMs)
-    if (this.#unread.length > 0) {
-      throw new Error(`more arrived than was requested: ${this.#quoteUnread()}`)
-    }
+    const responses: HttpResponse[] = []
+    for (const isHead of heads) responses.push(await this.#read(isHead, deadlineMs))
+    if (this.#unread.length > 0) throw new Error(`more arrived than was requested: ${this.#quoteUnread()}`)
     return responses
   }
 
@@ -153,55 +146,33 @@ export class HttpConnection {
     const timer = setTimeout(() => this.#socket.end(), LAST_RESPONSE_MS)
     const responses: HttpResponse[] = []
     try {
-      while (!this.isEnded || this.#unread.length > 0)
-        responses.push(...(await this.#read([false], deadlineMs)))
+      while (!this.isEnded || this.#unread.length > 0) responses.push(await this.#read(false, deadlineMs))
     } catch (error) {
       if (!this.isEnded || error instanceof MalformedResponseError) throw error
-      if (this.#unread.length > 0) {
+      if (this.#unread.length > 0)
         throw new MalformedResponseError(`an incomplete response: ${this.#quoteUnread()}`, { cause: error })
-      }
     } finally {
       clearTimeout(timer)
     }
     return responses
   }
 
-  async #read(heads: readonly boolean[], deadlineMs: number): Promise<HttpResponse[]> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const pending: PendingRead = { heads, responses: [], resolve, reject }
-    this.#pending = pending
-    const timer = setTimeout(() => reject(new Error(`no response within ${deadlineMs} ms`)), deadlineMs)
-    try {
-      this.#advance()
-      if (this.isEnded) this.#rejectPending()
-      await promise
-      return pending.responses
-    } finally {
-      clearTimeout(timer)
-      this.#pending = undefined
-    }
-  }
-
-  #advance(): void {
-    const pending = this.#pending
-    if (pending === undefined) return
-    try {
-      while (pending.responses.length < pending.heads.length) {
-        const parsed = parseResponse(this.#unread, pending.heads[pending.responses.length] ?? false)
-        if (parsed === undefined) return
+  /** Consumes the next final response. */
+  async #read(isHead: boolean, deadlineMs: number): Promise<HttpResponse> {
+    const giveUpAtMs = performance.now() + deadlineMs
+    for (;;) {
+      const parsed = parseResponse(this.#unread, isHead)
+      if (parsed !== undefined) {
         this.#unread = this.#unread.subarray(parsed.bytes)
-        if (parsed.response.status >= 200) pending.responses.push(parsed.response)
+        if (parsed.response.status >= 200) return parsed.response
+      } else if (this.isEnded) {
+        const cause = this.#error
+        const reason = cause === undefined ? ' by the server' : `: ${cause.message}`
+        throw new Error(`the connection was closed${reason}`, { cause })
+      } else {
+        await within(giveUpAtMs - performance.now(), 'the response', this.#change.promise)
       }
-      pending.resolve()
-    } catch (error) {
-      pending.reject(error as Error)
     }
-  }
-
-  #rejectPending(): void {
-    const cause = this.#error
-    const message = `the connection was closed${cause === undefined ? ' by the server' : `: ${cause.message}`}`
-    this.#pending?.reject(new Error(message, { cause }))
   }
 
   #quoteUnread(): string {

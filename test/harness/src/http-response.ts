@@ -34,9 +34,8 @@ export function parseResponse(
   }
   const [statusLine = '', ...lines] = bytes.toString('latin1', 0, headEnd).split('\r\n')
   const status = Number(STATUS_LINE.exec(statusLine)?.[1])
-  if (!(status >= 100)) {
+  if (!(status >= 100))
     throw new MalformedResponseError(`not a status line: ${JSON.stringify(statusLine.slice(0, 100))}`)
-  }
   const headers = Object.fromEntries(lines.map(parseHeader))
   const bodyStart = headEnd + 4
   const bodyEnd = bodyStart + bodyBytes(status, headers, isHead)
@@ -47,17 +46,15 @@ export function parseResponse(
 
 function parseHeader(line: string): [name: string, value: string] {
   const [, name, value] = HEADER_LINE.exec(line) ?? []
-  if (name === undefined || value === undefined) {
+  if (name === undefined || value === undefined)
     throw new MalformedResponseError(`not a header: ${JSON.stringify(line)}`)
-  }
   return [name.toLowerCase(), value]
 }
 
 function bodyBytes(status: number, headers: HttpResponse['headers'], isHead: boolean): number {
   if (isHead || status < 200 || status === 204 || status === 304) return 0
   const length = headers['content-length'] ?? ''
-  if (!/^\d{1,6}$/.test(length)) {
+  if (!/^\d{1,6}$/.test(length))
     throw new MalformedResponseError(`a ${status} with the Content-Length "${length}"`)
-  }
   return Number(length)
 }

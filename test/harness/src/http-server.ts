@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net'
 
 /** An HTTP server on a loopback address, which takes the place of another one in a test. */
 export class HttpServer {
-  /** How many connections were accepted. */
   connections = 0
   readonly #server: Server
 
@@ -13,7 +12,6 @@ export class HttpServer {
     this.#server.on('connection', () => (this.connections += 1))
   }
 
-  /** @param port 0 for any */
   async listen(address = '127.0.0.1', port = 0): Promise<void> {
     this.#server.listen(port, address)
     await once(this.#server, 'listening')
@@ -24,7 +22,6 @@ export class HttpServer {
     return `http://${address}:${port}`
   }
 
-  /** Closes all connections. Without effect if it is closed. */
   async close(): Promise<void> {
     if (!this.#server.listening) return
     const closed = once(this.#server, 'close')

@@ -1,8 +1,8 @@
 /**
  * What the client knows about an entry that it sent.
  *
- * Pending → acknowledged (a 202 was read to its end), rejected (4xx, or named as rejected in the response to a batch), refused
- * (5xx) or unknown (the connection broke, or no response arrived in time).
+ * Pending → acknowledged (a 202 was read to its end), rejected (4xx, or named as rejected in the response to a batch), refused (5xx) or unknown (the
+ * connection broke, or no response arrived in time).
  */
 export type Outcome = 'pending' | 'acknowledged' | 'rejected' | 'refused' | 'unknown'
 
@@ -28,7 +28,6 @@ export class Journal {
     this.#now = now
   }
 
-  /** How many entries were sent. */
   get size(): number {
     return this.#entries.length
   }
@@ -53,12 +52,6 @@ export class Journal {
 
   message(number: number): string {
     return `${this.label}-${number}`
-  }
-
-  /** Undefined for an entry that was never sent. */
-  entry(number: number): SentEntry | undefined {
-    const entry = this.#entries[number]
-    return entry === undefined ? undefined : { number, ...entry }
   }
 
   entries(): SentEntry[] {

@@ -9,9 +9,7 @@ export interface LoadOptions {
   readonly apiUrls: readonly string[]
   readonly apiKey: string
   readonly random: Random
-  /** The total of all clients. */
   readonly entriesPerSecond: number
-  readonly clients?: number
 }
 
 const loadLimits = {
@@ -22,16 +20,13 @@ const loadLimits = {
   /** A client with this many requests in flight sends no more. They would only pile up in front of a frozen API. */
   requestsInFlightMax: 100,
   singleShare: 0.5,
-  /** The share of requests with an idempotency key. They are retried until the response is final. */
   keyedShare: 0.3,
   retryIntervalMs: 200,
   /** Longer than the restart of any process. After that the client gives up. */
   retryForMs: 20_000,
-  /** The share of accepted requests with a key that are sent once more. */
   repeatedShare: 0.2,
   /** The share of entries that the API must reject, and that must not be stored. */
   invalidShare: 0.02,
-  /** The share of entries with a timestamp of any time in these years. */
   scatteredShare: 0.3,
   scatteredYears: { min: 1990, max: 2060 },
   /** The share of entries whose service is not a valid regular expression. ClickHouse rejects them if its table says so. */
@@ -41,23 +36,20 @@ const loadLimits = {
 const RATE_LIMITED = 429
 
 /**
- * Several clients that send at a constant rate whatever the responses are, and record the
- * outcome of each entry. Only requests with an idempotency key are ever sent twice. An entry that is stored twice was
- * therefore duplicated by Sluice.
+ * Several clients that send at a constant rate whatever the responses are, and record the outcome of each entry. Only requests with an idempotency
+ * key are ever sent twice. An entry that is stored twice was therefore duplicated by Sluice.
  */
 export class Load {
-  readonly #clients: readonly Client[]
+  readonly #options: LoadOptions
   readonly #stopping = new AbortController()
   #running: Promise<unknown> | undefined
 
   constructor(options: LoadOptions) {
-    const count = options.clients ?? loadLimits.clients
-    const entriesPerTick = (options.entriesPerSecond / count / 1000) * loadLimits.tickMs
-    this.#clients = Array.from({ length: count }, () => new Client(options, entriesPerTick))
+    this.#options = options
   }
 
   start(): void {
-    this.#running ??= Promise.all(this.#clients.map((client) => client.run(this.#stopping.signal)))
+    this.#running ??= Promise.all(Array.from({ length: loadLimits.clients }, () => this.#runClient()))
   }
 
   /** Stops sending, and resolves when every request has a response or was given up. */
@@ -65,73 +57,48 @@ export class Load {
     this.#stopping.abort()
     await this.#running
   }
-}
 
-class Client {
-  readonly #options: LoadOptions
-  readonly #entriesPerTick: number
-  readonly #inFlight = new Set<Promise<void>>()
-
-  constructor(options: LoadOptions, entriesPerTick: number) {
-    this.#options = options
-    this.#entriesPerTick = entriesPerTick
-  }
-
-  async run(signal: AbortSignal): Promise<void> {
+  async #runClient(): Promise<void> {
+    const { signal } = this.#stopping
+    const { clients, tickMs } = loadLimits
+    const entriesPerTick = (this.#options.entriesPerSecond / clients / 1000) * tickMs
+    const inFlight = new Set<Promise<void>>()
     let credit = 0
     let dueAtMs = performance.now()
     while (!signal.aborted) {
-      for (credit += this.#entriesPerTick; credit >= 1;) credit -= this.#send()
-      dueAtMs += loadLimits.tickMs
+      for (credit += entriesPerTick; credit >= 1;) credit -= this.#sendNext(inFlight)
+      dueAtMs += tickMs
       await pause(dueAtMs - performance.now(), signal)
     }
-    await Promise.all(this.#inFlight)
+    await Promise.all(inFlight)
   }
 
   /** @returns how many entries were sent, or skipped because too many requests are in flight */
-  #send(): number {
+  #sendNext(inFlight: Set<Promise<void>>): number {
     const { journal, random } = this.#options
     const isSingle = random() < loadLimits.singleShare
     const count = isSingle ? 1 : integer(random, 2, loadLimits.entriesPerRequestMax)
-    if (this.#inFlight.size >= loadLimits.requestsInFlightMax) return count
-    const numbers = journal.open(count)
-    const sending = (isSingle ? this.#sendSingle(numbers) : this.#sendBatch(numbers)).finally(() =>
-      this.#inFlight.delete(sending),
-    )
-    this.#inFlight.add(sending)
+    if (inFlight.size >= loadLimits.requestsInFlightMax) return count
+    const sending = this.#send(journal.open(count), isSingle).finally(() => inFlight.delete(sending))
+    inFlight.add(sending)
     return count
   }
 
-  async #sendSingle(numbers: readonly number[]): Promise<void> {
+  async #send(numbers: readonly number[], isSingle: boolean): Promise<void> {
     const { journal } = this.#options
-    const response = await this.#post(JSON.stringify(this.#makeEntry(numbers[0] ?? 0)))
-    if (response?.status === 202) journal.settle(numbers, 'acknowledged')
-    else this.#settleFailed(numbers, response)
-  }
-
-  async #sendBatch(numbers: readonly number[]): Promise<void> {
-    const { journal } = this.#options
-    const response = await this.#post(
-      JSON.stringify({ logs: numbers.map((number) => this.#makeEntry(number)) }),
-    )
-    if (response?.status !== 202) return this.#settleFailed(numbers, response)
-    const { accepted, rejected, errors = [] } = response.body as BatchResponse
+    const entries = numbers.map((number) => this.#makeEntry(number))
+    const response = await this.#post(JSON.stringify(isSingle ? entries[0] : { logs: entries }))
+    const { status, body, text } = response ?? { status: 0 }
+    if (status !== 202) {
+      journal.settle(numbers, status >= 500 ? 'refused' : status >= 400 ? 'rejected' : 'unknown')
+      return
+    }
+    const { accepted = 1, rejected = 0, errors = [] } = body as Partial<BatchResponse>
     const indexes = new Set(errors.map(({ index }) => index))
-    const settled = Map.groupBy(numbers.keys(), (index) => (indexes.has(index) ? 'rejected' : 'acknowledged'))
-    for (const [outcome, members] of settled) {
-      journal.settle(
-        members.map((index) => numbers[index] ?? -1),
-        outcome,
-      )
-    }
-    if (rejected !== indexes.size || accepted + rejected !== numbers.length) {
-      throw new Error(`the counts in the response to a batch do not add up: ${response.text}`)
-    }
-  }
-
-  #settleFailed(numbers: readonly number[], response: LogsResponse | undefined): void {
-    const status = response?.status ?? 0
-    this.#options.journal.settle(numbers, status >= 500 ? 'refused' : status >= 400 ? 'rejected' : 'unknown')
+    for (const [index, number] of numbers.entries())
+      journal.settle([number], indexes.has(index) ? 'rejected' : 'acknowledged')
+    if (rejected !== indexes.size || accepted + rejected !== numbers.length)
+      throw new Error(`the counts in the response to a batch do not add up: ${text}`)
   }
 
   #makeEntry(number: number): object {
@@ -141,12 +108,7 @@ class Client {
       message: journal.message(number),
       service: random() < loadLimits.bracketShare ? 'chaos[' : 'chaos',
       ...(random() < loadLimits.scatteredShare && { timestamp: this.#anyTime() }),
-      metadata: {
-        number,
-        noise: random()
-          .toString(36)
-          .repeat(integer(random, 1, 6)),
-      },
+      metadata: { number, noise: String(random()).repeat(integer(random, 1, 6)) },
     }
   }
 
@@ -156,7 +118,6 @@ class Client {
     return new Date(fromMs + this.#options.random() * (toMs - fromMs)).toISOString()
   }
 
-  /** Undefined when no complete response arrived. */
   async #post(body: string): Promise<LogsResponse | undefined> {
     const { random } = this.#options
     return random() < loadLimits.keyedShare ? this.#postKeyed(body) : this.#tryPost(body)
@@ -182,7 +143,8 @@ class Client {
     const again = await this.#tryPost(body, key)
     // A replay costs entries of the rate limit, too.
     if (again === undefined || again.status >= 500 || again.status === RATE_LIMITED) return
-    const isRepeated = isReplay(again) || !hasRows(first)
+    // A request without accepted entries has no idempotency record.
+    const isRepeated = isReplay(again) || (first.body as Partial<BatchResponse>).accepted === 0
     if (!isRepeated || again.status !== first.status || again.text !== first.text) {
       throw new Error(`a request was answered differently: ${first.text}, then ${again.status} ${again.text}`)
     }
@@ -209,12 +171,6 @@ interface BatchResponse {
   readonly accepted: number
   readonly rejected: number
   readonly errors?: readonly { readonly index: number }[]
-}
-
-/** Whether entries of a request were accepted. Otherwise it has no idempotency record. */
-function hasRows({ body }: LogsResponse): boolean {
-  const { accepted } = body as Partial<BatchResponse>
-  return accepted !== 0
 }
 
 function isReplay({ headers }: LogsResponse): boolean {

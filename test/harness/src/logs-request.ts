@@ -18,17 +18,14 @@ export function postText(key: string, body: string, lines: readonly string[] = [
   return postHead(key, [`Content-Length: ${Buffer.byteLength(body)}`, ...lines]) + body
 }
 
-/** One chunk of a body with chunked transfer encoding. */
 export function chunkText(text: string): string {
   return `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 }
 
-/** A response of `/v1/logs`, read to its end. */
 export interface LogsResponse {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** The parsed JSON. */
   readonly body: unknown
 }
 

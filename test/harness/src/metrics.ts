@@ -7,30 +7,21 @@ const POLL_MS = 500
 /** The samples of a page `/metrics`: the value of each series, by its name and labels as they are written there. */
 export type Samples = ReadonlyMap<string, number>
 
-/** @param opsUrl the address of an ops server */
 export async function scrape(opsUrl: string): Promise<Samples> {
   const response = await fetch(`${opsUrl}/metrics`, { signal: AbortSignal.timeout(REPORTED_WITHIN_MS) })
   if (!response.ok) throw new Error(`/metrics answers ${response.status}`)
-  const lines = (await response.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  const lines = (await response.text()).matchAll(/^([^#].*) (\S+)$/gm)
   return new Map(
-    lines.map((line) => {
-      const at = line.lastIndexOf(' ')
-      return [line.slice(0, at), Number(line.slice(at + 1).replace('Inf', 'Infinity'))]
-    }),
+    [...lines].map(([, series = '', value = '']) => [series, Number(value.replace('Inf', 'Infinity'))]),
   )
 }
 
-/**
- * The sum of all series of a metric, over several processes.
- *
- * @param label one label that the series must have, for example `stage="added"`
- */
+/** The sum of all series of a metric, over several processes. @param label one label that the series must have, for example `stage="added"` */
 export function sumOf(pages: readonly Samples[], metric: string, label = ''): number {
-  let sum = 0
-  for (const page of pages)
-    for (const [series, value] of page)
-      if ((series === metric || series.startsWith(`${metric}{`)) && series.includes(label)) sum += value
-  return sum
+  return pages
+    .flatMap((page) => [...page])
+    .filter(([series]) => series.split('{', 1)[0] === metric && series.includes(label))
+    .reduce((sum, [, value]) => sum + value, 0)
 }
 
 /** What became of the rows that were ever added to the queues, according to the metrics of all processes together. */

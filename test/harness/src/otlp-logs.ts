@@ -30,7 +30,6 @@ export interface OtlpLogRecord {
   readonly attributes?: OtlpAttributes
   readonly droppedAttributesCount?: number
   readonly flags?: number
-  /** Hexadecimal. */
   readonly traceId?: string
   readonly spanId?: string
   readonly eventName?: string
@@ -86,63 +85,79 @@ export function varint(value: number | bigint): Buffer {
   return Buffer.from(bytes)
 }
 
-/** An ExportLogsServiceRequest in Protocol Buffers, with fields in the order of their numbers. Absent fields are not written. */
+type Write<T> = (number: number, value: T) => Buffer | readonly Buffer[]
+
+type Schema<T> = {
+  readonly [Name in keyof T]-?: readonly [number: number, write: Write<Exclude<T[Name], undefined>>]
+}
+
+const messages =
+  <T>(schema: Schema<T>): Write<readonly T[]> =>
+  (number, all) =>
+    all.map((one) => field.bytes(number, encode(schema, one)))
+const message =
+  <T>(schema: Schema<T>): Write<T> =>
+  (number, one) =>
+    field.bytes(number, encode(schema, one))
+const attributes: Write<OtlpAttributes> = (number, members) =>
+  Object.entries(members).map((member) => field.bytes(number, encodeKeyValue(member)))
+const hex: Write<string> = (number, digits) => field.bytes(number, Buffer.from(digits, 'hex'))
+
+const recordSchema: Schema<OtlpLogRecord> = {
+  timeUnixNano: [1, field.fixed64],
+  severityNumber: [2, field.varint],
+  severityText: [3, field.bytes],
+  body: [5, (number, body) => field.bytes(number, encodeValue(body))],
+  attributes: [6, attributes],
+  droppedAttributesCount: [7, field.varint],
+  flags: [8, field.fixed32],
+  traceId: [9, hex],
+  spanId: [10, hex],
+  observedTimeUnixNano: [11, field.fixed64],
+  eventName: [12, field.bytes],
+}
+const scopeSchema: Schema<NonNullable<OtlpScopeLogs['scope']>> = {
+  name: [1, field.bytes],
+  version: [2, field.bytes],
+  attributes: [3, attributes],
+  droppedAttributesCount: [4, field.varint],
+}
+const scopeLogsSchema: Schema<OtlpScopeLogs> = {
+  scope: [1, message(scopeSchema)],
+  logRecords: [2, messages(recordSchema)],
+  schemaUrl: [3, field.bytes],
+}
+const resourceSchema: Schema<NonNullable<OtlpResourceLogs['resource']>> = {
+  attributes: [1, attributes],
+  droppedAttributesCount: [2, field.varint],
+}
+const resourceLogsSchema: Schema<OtlpResourceLogs> = {
+  resource: [1, message(resourceSchema)],
+  scopeLogs: [2, messages(scopeLogsSchema)],
+  schemaUrl: [3, field.bytes],
+}
+
+/** Absent fields are not written. */
+function encode<T>(schema: Schema<T>, values: T): Buffer {
+  const fields = Object.entries(schema) as [keyof T, readonly [number, Write<unknown>]][]
+  return Buffer.concat(
+    fields.flatMap(([name, [number, write]]) =>
+      values[name] === undefined ? [] : write(number, values[name]),
+    ),
+  )
+}
+
+/** An ExportLogsServiceRequest in Protocol Buffers, with fields in the order of their numbers. */
 export function encodeLogs(resourceLogs: readonly OtlpResourceLogs[]): Buffer {
-  return Buffer.concat(resourceLogs.map((one) => field.bytes(1, encodeResourceLogs(one))))
-}
-
-function encodeResourceLogs({ resource, schemaUrl, scopeLogs }: OtlpResourceLogs): Buffer {
-  return join([
-    resource &&
-      field.bytes(
-        1,
-        join([...encodeAttributes(1, resource.attributes), number(2, resource.droppedAttributesCount)]),
-      ),
-    ...scopeLogs.map((one) => field.bytes(2, encodeScopeLogs(one))),
-    text(3, schemaUrl),
-  ])
-}
-
-function encodeScopeLogs({ scope, schemaUrl, logRecords }: OtlpScopeLogs): Buffer {
-  return join([
-    scope &&
-      field.bytes(
-        1,
-        join([
-          text(1, scope.name),
-          text(2, scope.version),
-          ...encodeAttributes(3, scope.attributes),
-          number(4, scope.droppedAttributesCount),
-        ]),
-      ),
-    ...logRecords.map((record) => field.bytes(2, encodeRecord(record))),
-    text(3, schemaUrl),
-  ])
+  return Buffer.concat([messages(resourceLogsSchema)(1, resourceLogs)].flat())
 }
 
 export function encodeRecord(record: OtlpLogRecord): Buffer {
-  const { timeUnixNano, observedTimeUnixNano, body, flags, traceId, spanId } = record
-  return join([
-    timeUnixNano === undefined ? undefined : field.fixed64(1, timeUnixNano),
-    number(2, record.severityNumber),
-    text(3, record.severityText),
-    body === undefined ? undefined : field.bytes(5, encodeValue(body)),
-    ...encodeAttributes(6, record.attributes),
-    number(7, record.droppedAttributesCount),
-    flags === undefined ? undefined : field.fixed32(8, flags),
-    traceId === undefined ? undefined : field.bytes(9, Buffer.from(traceId, 'hex')),
-    spanId === undefined ? undefined : field.bytes(10, Buffer.from(spanId, 'hex')),
-    observedTimeUnixNano === undefined ? undefined : field.fixed64(11, observedTimeUnixNano),
-    text(12, record.eventName),
-  ])
-}
-
-function encodeAttributes(fieldNumber: number, attributes: OtlpAttributes = {}): Buffer[] {
-  return Object.entries(attributes).map((attribute) => field.bytes(fieldNumber, encodeKeyValue(attribute)))
+  return encode(recordSchema, record)
 }
 
 function encodeKeyValue([key, value]: readonly [string, OtlpValue]): Buffer {
-  return join([field.bytes(1, key), field.bytes(2, encodeValue(value))])
+  return Buffer.concat([field.bytes(1, key), field.bytes(2, encodeValue(value))])
 }
 
 export function encodeValue(value: OtlpValue): Buffer {
@@ -154,37 +169,23 @@ export function encodeValue(value: OtlpValue): Buffer {
     return Number.isInteger(value) ? field.varint(3, value) : field.double(4, value)
   if (value instanceof Double) return field.double(4, value.value)
   if (value instanceof Uint8Array) return field.bytes(7, value)
-  if (isArray(value)) return field.bytes(5, join(value.map((one) => field.bytes(1, encodeValue(one)))))
-  return field.bytes(6, join(Object.entries(value).map((one) => field.bytes(1, encodeKeyValue(one)))))
+  if (isArray(value))
+    return field.bytes(5, Buffer.concat(value.map((one) => field.bytes(1, encodeValue(one)))))
+  return field.bytes(
+    6,
+    Buffer.concat(Object.entries(value).map((one) => field.bytes(1, encodeKeyValue(one)))),
+  )
 }
 
 /** The same request in the JSON form. */
 export function jsonLogs(resourceLogs: readonly OtlpResourceLogs[]): string {
-  return JSON.stringify({
-    resourceLogs: resourceLogs.map(({ resource, scopeLogs, ...rest }) => ({
-      resource: resource && jsonAttributed(resource),
-      scopeLogs: scopeLogs.map(({ scope, logRecords, ...more }) => ({
-        scope: scope && jsonAttributed(scope),
-        logRecords: logRecords.map(jsonRecord),
-        ...more,
-      })),
-      ...rest,
-    })),
+  return JSON.stringify({ resourceLogs }, function (this: { body?: OtlpValue }, name, value: unknown) {
+    if (value === undefined) return undefined
+    // `value` would be the JSON of a `Buffer`.
+    if (name === 'body') return jsonValue(this.body ?? null)
+    if (name === 'attributes') return jsonKeyValues(value as OtlpAttributes)
+    return typeof value === 'bigint' ? String(value) : value
   })
-}
-
-function jsonRecord({ timeUnixNano, observedTimeUnixNano, body, ...record }: OtlpLogRecord): object {
-  return {
-    ...jsonAttributed(record),
-    timeUnixNano: timeUnixNano?.toString(),
-    observedTimeUnixNano: observedTimeUnixNano?.toString(),
-    body: body === undefined ? undefined : jsonValue(body),
-  }
-}
-
-function jsonAttributed(message: { readonly attributes?: OtlpAttributes }): object {
-  const { attributes } = message
-  return { ...message, attributes: attributes && jsonKeyValues(attributes) }
 }
 
 function jsonKeyValues(members: OtlpAttributes): object[] {
@@ -210,14 +211,4 @@ function jsonDouble(value: number): number | string {
 
 function isArray(value: OtlpValue): value is readonly OtlpValue[] {
   return Array.isArray(value)
-}
-
-const text = (fieldNumber: number, value: string | undefined): Buffer | undefined =>
-  value === undefined ? undefined : field.bytes(fieldNumber, value)
-
-const number = (fieldNumber: number, value: number | undefined): Buffer | undefined =>
-  value === undefined ? undefined : field.varint(fieldNumber, value)
-
-function join(parts: readonly (Buffer | undefined)[]): Buffer {
-  return Buffer.concat(parts.filter((part) => part !== undefined))
 }

@@ -4,9 +4,7 @@ import { HttpServer } from './http-server.ts'
 
 type Value = string | number | boolean
 
-/** A span that was received. */
 export interface ReceivedSpan {
-  /** The `service.name` of its process. */
   readonly service: string
   readonly name: string
   /** As OTLP numbers them: 2 server, 3 client, 4 producer, 5 consumer. */
@@ -14,7 +12,6 @@ export interface ReceivedSpan {
   readonly traceId: string
   readonly spanId: string
   readonly parentSpanId: string | undefined
-  /** The ids of the linked spans. */
   readonly links: readonly string[]
   readonly attributes: Readonly<Record<string, Value>>
   readonly isError: boolean
@@ -24,19 +21,10 @@ export interface ReceivedSpan {
 
 interface OtlpAttribute {
   readonly key: string
-  readonly value: {
-    stringValue?: string
-    boolValue?: boolean
-    intValue?: number | string
-    doubleValue?: number
-  }
+  readonly value: Readonly<Partial<Record<`${'string' | 'bool' | 'int' | 'double'}Value`, Value>>>
 }
 
-interface OtlpSpan {
-  readonly name: string
-  readonly kind: number
-  readonly traceId: string
-  readonly spanId: string
+interface OtlpSpan extends Pick<ReceivedSpan, 'name' | 'kind' | 'traceId' | 'spanId'> {
   readonly parentSpanId?: string
   readonly links?: readonly { readonly spanId: string }[]
   readonly attributes: readonly OtlpAttribute[]
@@ -55,17 +43,13 @@ interface OtlpRequest {
 const STATUS_ERROR = 2
 const NS_PER_MS = 1_000_000
 
-/** How a receiver responds: it accepts spans, rejects them, or never responds. */
-export type ReceiverMode = 'accepting' | 'rejecting' | 'silent'
-
 /** An OpenTelemetry Collector as far as processes know it: it receives spans with OTLP over HTTP, as JSON. */
 export class OtlpReceiver {
   readonly spans: ReceivedSpan[] = []
-  mode: ReceiverMode = 'accepting'
-  /** Requests that have arrived. */
+  /** How it responds: it accepts spans, rejects them, or never responds. */
+  mode: 'accepting' | 'rejecting' | 'silent' = 'accepting'
   requests = 0
   readonly #server = new HttpServer((request, response) => void this.#receive(request, response))
-  /** The responses that were not sent. */
   readonly #held: ServerResponse[] = []
 
   static async open(): Promise<OtlpReceiver> {
@@ -79,7 +63,6 @@ export class OtlpReceiver {
     return `${this.#server.url}/v1/traces`
   }
 
-  /** The received spans with this name. */
   named(name: string): ReceivedSpan[] {
     return this.spans.filter((span) => span.name === name)
   }
@@ -94,10 +77,7 @@ export class OtlpReceiver {
     const body = await text(request).catch(() => undefined)
     this.requests += 1
     if (body === undefined) return
-    if (this.mode === 'silent') {
-      this.#held.push(response)
-      return
-    }
+    if (this.mode === 'silent') return void this.#held.push(response)
     if (this.mode === 'accepting') this.spans.push(...readSpans(JSON.parse(body) as OtlpRequest))
     await this.#answer(response, this.mode === 'accepting' ? 200 : 401)
   }

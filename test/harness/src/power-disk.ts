@@ -10,8 +10,8 @@ const run = promisify(execFile)
 const CUT_POWER = String.raw`my $flags = pack("L", 2); open(my $folder, "<", $ARGV[0]) or die $!; ioctl($folder, 0x8004587d, $flags) or die $!`
 
 /**
- * A separate disk for one folder, whose power can be cut: what the kernel has not written to it is lost. Needs root, a loop device,
- * e2fsprogs and perl.
+ * A separate disk for one folder, whose power can be cut: what the kernel has not written to it is lost. Needs root, a loop device, e2fsprogs and
+ * perl.
  *
  * Mounted ⇄ without power.
  */
@@ -24,12 +24,7 @@ export class PowerDisk {
     this.#folder = folder
   }
 
-  /**
-   * Makes an empty disk and mounts it.
-   *
-   * @param image a file that does not exist. It takes as much space as is written to the disk
-   * @param folder made if it is missing
-   */
+  /** Makes an empty disk as a file, and mounts it on a folder, which is made if it is missing. */
   static async mount(image: string, folder: string, size: string): Promise<PowerDisk> {
     await run('truncate', ['-s', size, image])
     await run('mkfs.ext4', ['-q', image])
@@ -39,7 +34,6 @@ export class PowerDisk {
     return disk
   }
 
-  /** Writes everything to the disk. */
   async sync(): Promise<void> {
     await run('sync', ['--file-system', this.#folder])
   }

@@ -4,7 +4,6 @@ import { existsSync, readFileSync } from 'node:fs'
 export interface LogFindings {
   /** Lines at level fatal: the process exited because of an unexpected error. */
   readonly fatal: readonly string[]
-  /** How often each message was logged at level error. */
   readonly errors: Readonly<Record<string, number>>
   /** The same for some of the lines that are not JSON, without their digits. A crash of Node itself writes such lines. */
   readonly strange: Readonly<Record<string, number>>
@@ -21,10 +20,6 @@ export function scanLogs(files: readonly string[]): LogFindings {
     .filter((file) => existsSync(file))
     .flatMap((file) => readFileSync(file, 'utf8').split('\n'))
     .filter((line) => line.trim() !== '')
-  return sortLines(lines)
-}
-
-export function sortLines(lines: readonly string[]): LogFindings {
   const fatal: string[] = []
   const errors: string[] = []
   const strange: string[] = []
@@ -50,8 +45,6 @@ function parse(line: string): { level: number | undefined; msg: string } {
 
 /** How often each name occurs, the most frequent first. */
 export function tally(names: readonly string[]): Record<string, number> {
-  const counts = Map.groupBy(names, (name) => name)
-    .entries()
-    .map(([name, members]): [string, number] => [name, members.length])
-  return Object.fromEntries([...counts].toSorted(([, a], [, b]) => b - a))
+  const groups = [...Map.groupBy(names, (name) => name)].toSorted(([, a], [, b]) => b.length - a.length)
+  return Object.fromEntries(groups.map(([name, members]) => [name, members.length]))
 }

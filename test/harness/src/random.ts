@@ -22,7 +22,6 @@ export function logInteger(random: Random, min: number, max: number): number {
   return Math.round(min * (max / min) ** random())
 }
 
-/** True with the given probability, 0 to 1. */
 export function happens(random: Random, probability: number): boolean {
   return random() < probability
 }

@@ -1,6 +1,5 @@
 import type { Attributes, Span, SpanContext, SpanOptions, Traces } from '@sluice/traces'
 
-/** A span that was made, with what happened to it. */
 export class RecordedSpan implements Span {
   readonly options: SpanOptions
   readonly context: SpanContext
@@ -28,7 +27,6 @@ export class RecordedSpan implements Span {
   }
 }
 
-/** Traces that are kept in memory. */
 export class RecordedTraces implements Traces {
   readonly spans: RecordedSpan[] = []
 
@@ -40,7 +38,6 @@ export class RecordedTraces implements Traces {
     return span
   }
 
-  /** The spans with this name. */
   named(name: string): RecordedSpan[] {
     return this.spans.filter(({ options }) => options.name === name)
   }

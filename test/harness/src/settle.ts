@@ -4,23 +4,20 @@ import { audit, type Audit, isClean } from './audit.ts'
 import { awaitInserts, drainQueue, isEmpty, type QueueCounts } from './drain.ts'
 import type { Journal } from './journal.ts'
 
-/** What a journal is compared with. */
-export interface SettledStores {
+interface SettledStores {
   readonly redisUrl: string
   readonly shards: readonly QueueNames[]
   readonly clickhouse: ClickHouseAccess
 }
 
-export interface SettleOptions {
-  /** How long the queues may take to become empty. */
-  readonly drainDeadlineMs?: number
+interface SettleOptions {
+  readonly drainDeadlineMs?: number | undefined
   /** Runs when the queues are empty, and stops the workers: from then on no insert begins. */
   readonly drained?: () => Promise<unknown>
 }
 
 /** The audit of a journal, after the queues were drained. */
 export interface Settlement extends Audit {
-  /** The jobs that are left in the queue of each shard. */
   readonly queues: readonly QueueCounts[]
   readonly drainMs: number
 }
@@ -48,17 +45,14 @@ export function isExactlyOnce({ queues, findings }: Pick<Settlement, 'queues' | 
   return queues.every(isEmpty) && isClean(findings)
 }
 
-/** A settlement for people to read. */
 export function describeSettlement(
   journal: Journal,
   { queues, drainMs, findings, stored }: Settlement,
 ): string {
   const { lost, doubled, storedThoughRejected, foreign } = findings
-  const examples = Object.entries({ lost, duplicated: doubled }).flatMap(([what, found]) => {
+  const examples = Object.entries({ lost, duplicated: doubled }).map(([what, found]) => {
     const messages = found.slice(0, MESSAGES_SHOWN_MAX).map(({ number }) => journal.message(number))
-    return messages.length === 0
-      ? []
-      : [`${what}: ${messages.join(', ')}${found.length > messages.length ? ', …' : ''}`]
+    return messages.length === 0 ? '' : `${what}, such as: ${messages.join(', ')}`
   })
   return [
     `${journal.size} entries sent: ${journal.count('acknowledged')} acknowledged, ${journal.count('rejected')} rejected (4xx), ` +
@@ -70,6 +64,6 @@ export function describeSettlement(
       `and ${stored.unknownButStored} without a response`,
     `audit: ${lost.length} lost, ${doubled.length} duplicated, ${storedThoughRejected.length} stored though rejected, ` +
       `${foreign.length} never sent`,
-    ...examples,
+    ...examples.filter((line) => line !== ''),
   ].join('\n')
 }

@@ -13,8 +13,8 @@ export interface TestServicesOptions {
 }
 
 /**
- * Starts an empty Redis and an empty ClickHouse, which are deleted with their data by `stop`: as processes of this
- * machine, or with `SLUICE_TEST_SERVICES=containers` as containers of the official images.
+ * Starts an empty Redis and an empty ClickHouse, which are deleted with their data by `stop`: as processes of this machine, or with
+ * `SLUICE_TEST_SERVICES=containers` as containers of the official images.
  */
 export async function startTestServices(options: TestServicesOptions = {}): Promise<Services> {
   if (process.env['SLUICE_TEST_SERVICES'] !== 'containers') return startServices(options)
@@ -22,7 +22,6 @@ export async function startTestServices(options: TestServicesOptions = {}): Prom
   return startContainerServices(options)
 }
 
-/** Starts an installation on such services. They stop with it. */
 export async function startTestInstallation({
   redis,
   ...options

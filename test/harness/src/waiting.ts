@@ -17,8 +17,8 @@ export async function within<T>(ms: number, what: string, promise: Promise<T>): 
 }
 
 /**
- * How long a test waits for an event. A busy machine takes many times as long as an idle one, and only a test that fails waits this
- * long. It is below the timeout of a test, 60 s, so that the test reports what has not happened. A test whose claim is a time measures it.
+ * How long a test waits for an event. A busy machine takes many times as long as an idle one, and only a test that fails waits this long. It is below
+ * the timeout of a test, 60 s, so that the test reports what has not happened. A test whose claim is a time measures it.
  */
 export const PATIENCE_MS = 45_000
 

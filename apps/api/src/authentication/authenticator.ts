@@ -57,15 +57,13 @@ export class Authenticator {
     const credential = cached ?? (await this.#lookUp(keyHash, client.ip))
     if (credential === 'unknown') throw unauthorized()
     const { record, project } = credential
-    if (record.revokedAt !== undefined || this.#isPast(record.expiresAt)) throw unauthorized()
-    if (project !== undefined && record.deletedAt !== undefined) throw unauthorized()
+    const { deletedAt, expiresAt, revokedAt } = record
+    if (revokedAt !== undefined || (project !== undefined && deletedAt !== undefined)) throw unauthorized()
+    if (expiresAt !== undefined && Date.parse(expiresAt) <= this.#wallMs()) throw unauthorized()
     if (project !== undefined) identified?.(project)
-    if (!record.scopes.includes('ingest')) {
-      throw new Problem('forbidden', missingScopeDetail('ingest', record.scopes))
-    }
-    if (project === undefined || !project.enabled) {
+    if (!record.scopes.includes('ingest')) throw new Problem('forbidden', missingScopeDetail(record.scopes))
+    if (project?.enabled !== true)
       throw new Problem('project_not_found', `The project ${record.projectId} is deleted or disabled.`)
-    }
     this.#usage?.recordUse(keyHash, this.#wallMs())
     return project
   }
@@ -84,7 +82,8 @@ export class Authenticator {
     if (credentials.isFamiliar(keyHash)) return orUnavailable(credentials.lookUp(keyHash, nowMs))
     this.#admit(address, nowMs)
     const credential = await orUnavailable(credentials.lookUp(keyHash, nowMs))
-    if (credential === 'unknown') this.#countFailure(address, nowMs)
+    const waitMs = credential === 'unknown' ? this.#failedAttempts.record(address, nowMs) : 0
+    if (waitMs > 0) throw retryAfter('too_many_failed_attempts', Math.ceil(waitMs / 1_000))
     return credential
   }
 
@@ -99,16 +98,6 @@ export class Authenticator {
       throw retryAfter('overloaded', 1, 'Too many API keys are being checked. Retry.')
     }
   }
-
-  /** @throws Problem `too_many_failed_attempts` */
-  #countFailure(address: string, nowMs: number): void {
-    const waitMs = this.#failedAttempts.record(address, nowMs)
-    if (waitMs > 0) throw retryAfter('too_many_failed_attempts', Math.ceil(waitMs / 1_000))
-  }
-
-  #isPast(time: string | undefined): boolean {
-    return time !== undefined && Date.parse(time) <= this.#wallMs()
-  }
 }
 
 function orUnavailable(lookup: Promise<Credential>): Promise<Credential> {
@@ -118,10 +107,9 @@ function orUnavailable(lookup: Promise<Credential>): Promise<Credential> {
 }
 
 /** The detail of a `forbidden` problem. Only the owner of the key gets it. */
-function missingScopeDetail(required: Scope, scopes: readonly Scope[]): string {
-  const existing =
-    scopes.length === 0 ? 'no scope' : `the scope ${scopes.map((scope) => `"${scope}"`).join(', ')}`
-  return `The request needs the scope "${required}". The API key has ${existing}.`
+function missingScopeDetail(scopes: readonly Scope[]): string {
+  const existing = scopes.map((scope) => `"${scope}"`).join(', ')
+  return `The request needs the scope "ingest". The API key has ${existing === '' ? 'no scope' : `the scope ${existing}`}.`
 }
 
 /** One response for every kind of invalid key: the kind would help only an attacker who guesses keys. */

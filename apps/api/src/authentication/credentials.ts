@@ -9,14 +9,14 @@ export interface CredentialSource {
   readonly identity: Pick<RegistryIdentity, 'read'>
 }
 
-/** The result of a key's lookup. */
-export type Credential = KnownCredential | 'unknown'
-
 interface KnownCredential {
   readonly record: ApiKeyRecord
   /** Undefined when it is deleted. */
   readonly project: Project | undefined
 }
+
+/** The result of a key's lookup. */
+export type Credential = KnownCredential | 'unknown'
 
 export const credentialLimits = {
   /**

@@ -69,7 +69,7 @@ export interface ChunkWriterOptions {
   /** How long a record lives, and how many a project has at a time. Each shard gets an equal share. */
   readonly records: { readonly windowMs: number; readonly perProjectMax: number }
   /** The clock of the queue's deadlines. */
-  readonly monotonicMs?: () => number
+  readonly monotonicMs: () => number
   /** Undefined if no requests are followed: then a chunk costs no object and a request one branch. */
   readonly follow?: (() => FollowedChunk) | undefined
 }
@@ -114,11 +114,7 @@ class Gathering {
   readonly isRetry: boolean
   readonly followed: FollowedChunk | undefined
 
-  constructor(
-    sinceMs: number,
-    memory: Buffer,
-    { isRetry, followed }: { isRetry: boolean; followed: FollowedChunk | undefined },
-  ) {
+  constructor(sinceMs: number, memory: Buffer, isRetry: boolean, followed: FollowedChunk | undefined) {
     this.sinceMs = sinceMs
     this.memory = memory
     this.isRetry = isRetry
@@ -149,25 +145,32 @@ class Gathering {
   }
 }
 
+/** @returns the shard, and what Redis found instead of storing the records */
+type Add = (
+  chunkId: string,
+  chunk: Chunk | undefined,
+  records: readonly QueueRecord[],
+  deadlineMs: number,
+) => Promise<{ readonly shard: number; readonly found: readonly FoundRecord[] | undefined }>
+
 /** The adds to one shard, or to any shard. */
-interface Lane {
+class Lane {
   /** The shards that it may add to. */
   readonly shards: number
-  /** @returns the shard, and what Redis found instead of storing the records */
-  readonly add: (
-    chunkId: string,
-    chunk: Chunk | undefined,
-    records: readonly QueueRecord[],
-    deadlineMs: number,
-  ) => Promise<{ readonly shard: number; readonly found: readonly FoundRecord[] | undefined }>
+  readonly add: Add
   /** Chunks that are not sent yet: the last one gathers rows, the others are closed. */
-  readonly gatherings: Gathering[]
-  addsInFlight: number
+  readonly gatherings: Gathering[] = []
+  addsInFlight = 0
   /** When the last add has started. */
-  startedMs: number
-  isTurnScheduled: boolean
+  startedMs = Number.NEGATIVE_INFINITY
+  isTurnScheduled = false
   /** Set while rows wait for the interval between two adds. */
   pacer: NodeJS.Timeout | undefined
+
+  constructor(shards: number, add: Add) {
+    this.shards = shards
+    this.add = add
+  }
 }
 
 /**
@@ -189,9 +192,7 @@ interface Lane {
  * The budget of bodies bounds the rows that wait: a request holds them until its response.
  */
 export class ChunkWriter {
-  readonly #makeId: () => string
-  readonly #monotonicMs: () => number
-  readonly #follow: (() => FollowedChunk) | undefined
+  readonly #options: ChunkWriterOptions
   /** The lane of rows without records. */
   readonly #anyShard: Lane
   /** The lane of each shard. */
@@ -207,27 +208,25 @@ export class ChunkWriter {
   #bytesWaiting = 0
   #idle: (() => void)[] = []
 
-  constructor({
-    queues,
-    makeId,
-    records: { windowMs, perProjectMax },
-    monotonicMs = () => performance.now(),
-    follow,
-  }: ChunkWriterOptions) {
-    this.#makeId = makeId
-    this.#monotonicMs = monotonicMs
-    this.#follow = follow
+  constructor(options: ChunkWriterOptions) {
+    this.#options = options
+    const {
+      queues,
+      records: { windowMs, perProjectMax },
+      monotonicMs,
+    } = options
     const sharded = new ShardedQueue(queues, monotonicMs)
-    this.#anyShard = makeLane(queues.length, async (chunkId, chunk, _records, deadlineMs) => {
+    this.#anyShard = new Lane(queues.length, async (chunkId, chunk, _records, deadlineMs) => {
       if (chunk === undefined) throw new RangeError('a chunk without records has rows')
       return { shard: await sharded.add(chunkId, chunk, deadlineMs), found: undefined }
     })
     const recordLimits: RecordLimits = { windowMs, recordsMax: Math.floor(perProjectMax / queues.length) }
-    this.#lanes = queues.map((queue, shard) =>
-      makeLane(1, async (chunkId, chunk, records, deadlineMs) => ({
-        shard,
-        found: await queue.addRecorded(chunkId, chunk, { records, recordLimits }, deadlineMs),
-      })),
+    this.#lanes = queues.map(
+      (queue, shard) =>
+        new Lane(1, async (chunkId, chunk, records, deadlineMs) => ({
+          shard,
+          found: await queue.addRecorded(chunkId, chunk, { records, recordLimits }, deadlineMs),
+        })),
     )
   }
 
@@ -302,7 +301,7 @@ export class ChunkWriter {
   #openGathering(lane: Lane): Gathering {
     const last = lane.gatherings.at(-1)
     if (last !== undefined && !last.isClosed) return last
-    const opened = this.#newGathering(this.#monotonicMs(), false)
+    const opened = this.#newGathering(this.#options.monotonicMs(), false)
     lane.gatherings.push(opened)
     return opened
   }
@@ -318,7 +317,7 @@ export class ChunkWriter {
   #newGathering(sinceMs: number, isRetry: boolean): Gathering {
     this.#unsettled += 1
     const memory = this.#spareMemories.pop() ?? Buffer.allocUnsafeSlow(MEMORY_BYTES)
-    return new Gathering(sinceMs, memory, { isRetry, followed: this.#follow?.() })
+    return new Gathering(sinceMs, memory, isRetry, this.#options.follow?.())
   }
 
   #gather<Scope>(lane: Lane, gathering: Gathering, rows: Rows<Scope>, origin: RequestOrigin): void {
@@ -343,7 +342,7 @@ export class ChunkWriter {
       const addsMax = next.isClosed ? chunkLimits.addsInFlightMax + lane.shards - 1 : lane.shards
       if (lane.addsInFlight >= addsMax || (!next.isClosed && this.#isPaced(lane))) return
       lane.gatherings.shift()
-      lane.startedMs = this.#monotonicMs()
+      lane.startedMs = this.#options.monotonicMs()
       this.#countRows(next.rows, lane.startedMs)
       void this.#send(lane, next)
     }
@@ -353,7 +352,7 @@ export class ChunkWriter {
   #isPaced(lane: Lane): boolean {
     const { intervalMs, fastRowsPerS } = chunkLimits
     if (lane.addsInFlight === 0 && this.#rowsPerS < fastRowsPerS) return false
-    const waitMs = lane.startedMs + intervalMs - this.#monotonicMs()
+    const waitMs = lane.startedMs + intervalMs - this.#options.monotonicMs()
     if (waitMs < WAIT_MIN_MS) return false
     lane.pacer ??= setTimeout(() => {
       lane.pacer = undefined
@@ -373,9 +372,9 @@ export class ChunkWriter {
     lane.addsInFlight += 1
     try {
       const deadlineMs = sinceMs + chunkLimits.addDeadlineMs
-      if (this.#monotonicMs() >= deadlineMs) throw new QueueUnavailableError('Redis is too slow')
+      if (this.#options.monotonicMs() >= deadlineMs) throw new QueueUnavailableError('Redis is too slow')
       // Each attempt of a write has a new id, so that two different chunks never have the same id.
-      const chunkId = this.#makeId()
+      const chunkId = this.#options.makeId()
       const chunk = this.#pack(gathering, followed?.sent(chunkId, gathering))
       const { shard, found } = await lane.add(chunkId, chunk, records, deadlineMs)
       stored.resolve(found)
@@ -397,17 +396,5 @@ export class ChunkWriter {
     if (memory.length === MEMORY_BYTES && this.#spareMemories.length < SPARE_MEMORIES_MAX)
       this.#spareMemories.push(memory)
     return chunk
-  }
-}
-
-function makeLane(shards: number, add: Lane['add']): Lane {
-  return {
-    shards,
-    add,
-    gatherings: [],
-    addsInFlight: 0,
-    startedMs: Number.NEGATIVE_INFINITY,
-    isTurnScheduled: false,
-    pacer: undefined,
   }
 }

@@ -19,7 +19,7 @@ import { currentResponse, type HttpSocket, stopReading } from './http-server.ts'
  *   each turn of the event loop, and once: libuv would read up to 2 MB of each in every turn.
  */
 export class ConnectionGuard {
-  readonly #limits: Pick<ConnectionLimits, 'lingerMs' | 'unreadBytesMax'>
+  readonly #limits: ConnectionLimits
   readonly #onRejected: (problem: ProblemCode) => void
   readonly #answeredEarly = new WeakSet<Socket>()
   readonly #lingering = new WeakSet<Socket>()
@@ -28,10 +28,7 @@ export class ConnectionGuard {
   readonly #broken = new WeakSet<Socket>()
 
   /** @param onRejected called for each response to something that is not a valid request */
-  constructor(
-    limits: Pick<ConnectionLimits, 'lingerMs' | 'unreadBytesMax'>,
-    onRejected: (problem: ProblemCode) => void,
-  ) {
+  constructor(limits: ConnectionLimits, onRejected: (problem: ProblemCode) => void) {
     this.#limits = limits
     this.#onRejected = onRejected
   }
@@ -88,12 +85,8 @@ export class ConnectionGuard {
   /** Responds to CONNECT. Node passes its socket to this handler and does not manage it any more. */
   onConnect(socket: Socket): void {
     socket.on('error', () => socket.destroy())
-    this.#reject(
-      socket,
-      new Problem('method_not_allowed', 'This server is not a proxy. Send logs with POST.', {
-        headers: { allow: 'POST' },
-      }),
-    )
+    const detail = 'This server is not a proxy. Send logs with POST.'
+    this.#reject(socket, new Problem('method_not_allowed', detail, { headers: { allow: 'POST' } }))
   }
 
   /** Whether the rest of a rejected body is small enough that reading it costs less than a new connection. */

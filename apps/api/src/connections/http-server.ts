@@ -34,7 +34,7 @@ export function createHttpServer(handle: RequestListener, limits: ConnectionLimi
   server.on('checkContinue', onRequest)
   server.on('checkExpectation', onRequest)
 
-  const stale = new StaleConnections(limits, () => performance.now())
+  const stale = new StaleConnections(limits.staleMs, () => performance.now())
   const hasRoom = (socket: HttpSocket): boolean => turns.hasRoom(socket)
   server.on('connection', (socket) => {
     stale.add(socket)
@@ -134,23 +134,18 @@ class RequestTurns {
   }
 }
 
-interface Progress {
-  bytesWritten: number
-  sinceMs: number
-}
-
 /**
  * Closes connections on which no byte of a response was written for `staleMs`, and whose next request is not being handled. Their client
  * either sends something other than a request, or does not read the response.
  */
 export class StaleConnections {
-  readonly #limits: Pick<ConnectionLimits, 'staleMs'>
+  readonly #staleMs: number
   readonly #monotonicMs: () => number
-  readonly #connections = new Map<HttpSocket, Progress>()
+  readonly #connections = new Map<HttpSocket, { bytesWritten: number; sinceMs: number }>()
   readonly #turns = Turns.unshared()
 
-  constructor(limits: Pick<ConnectionLimits, 'staleMs'>, monotonicMs: () => number) {
-    this.#limits = limits
+  constructor(staleMs: number, monotonicMs: () => number) {
+    this.#staleMs = staleMs
     this.#monotonicMs = monotonicMs
   }
 
@@ -172,7 +167,7 @@ export class StaleConnections {
       if (isHandled || bytesWritten !== progress.bytesWritten) {
         progress.bytesWritten = bytesWritten
         progress.sinceMs = nowMs
-      } else if (nowMs - progress.sinceMs >= this.#limits.staleMs) {
+      } else if (nowMs - progress.sinceMs >= this.#staleMs) {
         this.#connections.delete(socket)
         // To close thousands in one turn of the event loop would take half a second.
         void this.#turns.next().then(() => socket.destroy())
@@ -185,18 +180,13 @@ export class StaleConnections {
 export interface HttpSocket extends Socket {
   /** Node's handler of parser errors uses it as well. */
   readonly _httpMessage?: ServerResponse | null
-  readonly parser?: HttpParser | null
+  /** `onIncoming` is called when the head of a request is complete. After a negative result the parser fails at once. */
+  readonly parser?: { onIncoming: (request: IncomingMessage, keepAlive: boolean) => number } | null
 }
 
 /** The response that Node is writing to the socket. Undefined between requests. */
-export function currentResponse({ _httpMessage: response }: HttpSocket): ServerResponse | undefined {
-  return response ?? undefined
-}
-
-interface HttpParser {
-  /** Called when the head of a request is complete. After a negative result the parser fails at once. */
-  onIncoming: (request: IncomingMessage, keepAlive: boolean) => number
-}
+export const currentResponse = ({ _httpMessage: response }: HttpSocket): ServerResponse | undefined =>
+  response ?? undefined
 
 /**
  * Stops reading from the connection until Node resumes it. If the stream is paused while it is being resumed, Node starts reading
@@ -207,15 +197,13 @@ export function stopReading(socket: Socket): void {
   socket.emit('pause')
 }
 
-const REJECT_HEAD = -1
-
 /**
  * Makes the parser fail at a head, before Node makes a response for it, unless `hasRoom` returns true. The code of the error is
  * `HPE_CB_HEADERS_COMPLETE`.
  */
 function limitHeads(socket: HttpSocket, hasRoom: (socket: HttpSocket) => boolean): void {
-  const parser = socket.parser ?? undefined
-  if (parser === undefined) return
+  const { parser } = socket
+  if (parser === undefined || parser === null) return
   const { onIncoming } = parser
-  parser.onIncoming = (request, keepAlive) => (hasRoom(socket) ? onIncoming(request, keepAlive) : REJECT_HEAD)
+  parser.onIncoming = (request, keepAlive) => (hasRoom(socket) ? onIncoming(request, keepAlive) : -1)
 }

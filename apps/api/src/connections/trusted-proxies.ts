@@ -27,21 +27,18 @@ export function parseTrustedProxies(text: string | undefined): string[] | false 
 /**
  * Warns when a request was forwarded and no proxy is trusted. All clients behind the proxy then count as one address, and one of
  * them can use up what an address may do. Once per process, since every request may be forwarded, and any client may send the header.
+ *
+ * @param proxies from `parseTrustedProxies`
  */
-export class ForwardingCheck {
-  readonly #logger: Logger
-  #isDone: boolean
-
-  /** @param proxies from `parseTrustedProxies` */
-  constructor(proxies: string[] | false, logger: Logger) {
-    this.#logger = logger
-    this.#isDone = proxies !== false
-  }
-
-  check({ headers, ip }: Pick<FastifyRequest, 'headers' | 'ip'>): void {
-    if (this.#isDone || headers['x-forwarded-for'] === undefined) return
-    this.#isDone = true
-    this.#logger.warn(
+export function forwardingCheck(
+  proxies: string[] | false,
+  logger: Logger,
+): (request: FastifyRequest) => void {
+  let isDone = proxies !== false
+  return ({ headers, ip }) => {
+    if (isDone || headers['x-forwarded-for'] === undefined) return
+    isDone = true
+    logger.warn(
       { address: ip },
       'x-forwarded-for arrived and TRUST_PROXY is not set, all clients of a proxy count as one address',
     )

@@ -1,6 +1,7 @@
 import type { QueueNames } from '@sluice/queue'
 import type { Owned } from '@sluice/row-scanner'
 import { createHash, hash } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type ChunkWriter, RecordQuotaError } from '../chunks/chunk-writer.ts'
 import { logsPaths } from '../http-contract.ts'
@@ -29,13 +30,6 @@ export interface RequestIdentity {
   readonly digest: string
 }
 
-/** The parts of a request that identify it, besides its body. */
-interface IdentifiedRequest {
-  readonly headers: IncomingHttpHeaders
-  readonly routeOptions: { readonly url?: string | undefined }
-  readonly url: string
-}
-
 /**
  * The identity of a request that has an idempotency key, or whose body is its key: clients that can only send constant headers. Its body
  * is hashed. 5 MiB take 8 ms, so large bodies take turns: dozens may arrive in the same moment.
@@ -45,7 +39,11 @@ interface IdentifiedRequest {
  * @throws Problem `invalid_idempotency_key`, or rejects with it
  */
 export function identify(
-  { headers, routeOptions, url }: IdentifiedRequest,
+  {
+    headers,
+    routeOptions,
+    url,
+  }: Pick<FastifyRequest, 'headers' | 'url'> & { routeOptions: { url?: string | undefined } },
   body: Buffer,
   turns: Turns,
   projectId: string,
@@ -111,9 +109,7 @@ export function shardOf(keyHash: string, shards: number): number {
  * @param id of a single entry. For a batch request a unique id, by which the process that stored it recognizes its record
  * @param timestamp of a single entry. Empty for a batch request, whose response follows from its body
  */
-function encodeRecord(digest: string, { id, timestamp }: EntryReceipt): string {
-  return digest + id + timestamp
-}
+const encodeRecord = (digest: string, { id, timestamp }: EntryReceipt): string => digest + id + timestamp
 
 function decodeRecord(record: string): EntryReceipt & { readonly digest: string } {
   const idEnd = HASH_CHARACTERS + ID_CHARACTERS
@@ -124,10 +120,9 @@ function decodeRecord(record: string): EntryReceipt & { readonly digest: string 
   }
 }
 
-/** A request with an idempotency key. */
+/** A request with an idempotency key. Its rows are stored if it is the first one with the key. */
 export interface KeyedRequest extends RequestIdentity {
   readonly projectId: string
-  /** Stored if this is the first request with the key. */
   readonly parsed: ParsedRequest<Owned>
   /** Only to follow the request. */
   readonly origin: RequestOrigin

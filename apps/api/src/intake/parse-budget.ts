@@ -2,7 +2,7 @@ import { limits } from '@sluice/schema'
 import { Problem, problems } from '../problems.ts'
 
 /** The limits of bodies that are being parsed, in bytes after decoding. Parsing takes about three times as much memory. */
-export const parseLimits = {
+const parseLimits = {
   bytesMax: 64 * 1024 * 1024,
   /** Half: one project cannot take all of it. */
   projectBytesMax: 32 * 1024 * 1024,

@@ -14,14 +14,11 @@ const ADD_BUCKETS_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2
 const CHUNK_ROWS_BUCKETS = [1, 10, 100, 250, 500, 1_000, 1_500, 2_000, 5_000]
 const CHUNK_BYTES_BUCKETS = [250, 1_000, 4_000, 16_000, 64_000, 250_000, 1_000_000]
 
-/** The counts of an API process that are needed before its parts are made. */
-export interface ApiCounts {
-  readonly requests: RequestCounts
-  readonly onAdd: AddObserver
-}
-
-/** @param projectsMax `METRICS_PROJECTS_MAX` */
-export function countApi(metrics: Metrics, projectsMax: number): ApiCounts {
+/** The counts of an API process that are needed before its parts are made. @param projectsMax `METRICS_PROJECTS_MAX` */
+export function countApi(
+  metrics: Metrics,
+  projectsMax: number,
+): { readonly requests: RequestCounts; readonly onAdd: AddObserver } {
   const observeAck = metrics.histogram(
     { name: 'sluice_ack_duration_seconds', help: 'From the head of a request to its 202.' },
     ACK_BUCKETS_S,
@@ -56,6 +53,7 @@ export function countApi(metrics: Metrics, projectsMax: number): ApiCounts {
 
 /** The parts of an API process that have counts. */
 export interface CountingParts {
+  readonly requests: RequestCounts
   readonly authenticator: Pick<Authenticator, 'cacheHits' | 'cacheMisses'>
   readonly intake: Pick<Intake, 'invalidEntries'>
   readonly overload: Pick<OverloadMonitor, 'status'>
@@ -63,70 +61,40 @@ export interface CountingParts {
   readonly bytesInFlight: () => number
 }
 
+type Read = Parameters<Metrics['counter']>[1]
+type Signal = OverloadStatus['signals'][OverloadReason]
+
 /** Exports the counts of an API process. docs/metrics.md describes each. */
-export function exportApi(metrics: Metrics, { requests }: ApiCounts, parts: CountingParts): void {
-  const { authenticator, intake, overload, bodies, bytesInFlight } = parts
-  type Read = Parameters<Metrics['counter']>[1]
-  type Signal = OverloadStatus['signals'][OverloadReason]
-  const counter = (name: string, help: string, read: Read, ...labels: string[]): void =>
-    metrics.counter({ name, help, labels }, read)
-  counter(
-    'sluice_http_requests_total',
-    'Answered requests.',
-    () => requests.answers,
-    'route',
-    'method',
-    'status',
-  )
-  counter(
-    'sluice_requests_rejected_total',
-    'Requests answered with a problem document, by its code.',
-    () => requests.rejected,
-    'reason',
-  )
-  counter('sluice_entries_accepted_total', 'Entries acknowledged with 202.', () => requests.accepted)
-  counter(
-    'sluice_project_entries_accepted_total',
-    'Entries acknowledged with 202, by project.',
-    () => requests.projects,
-    'project',
-  )
-  counter(
-    'sluice_entries_rejected_total',
-    'Invalid entries, by the code of their first error.',
-    () => intake.invalidEntries,
-    'reason',
-  )
-  counter('sluice_request_body_bytes_total', 'Bytes of bodies as they arrived.', () => requests.bodyBytes)
-  counter(
-    'sluice_request_decoded_bytes_total',
-    'Bytes of bodies after decoding.',
-    () => requests.decodedBytes,
-  )
-  counter(
-    'sluice_idempotency_replays_total',
-    'Requests answered from an idempotency record.',
-    () => requests.replays,
-  )
-  counter(
-    'sluice_key_lookups_total',
-    'Lookups of API keys in the cache.',
-    () => [
-      [['hit'], authenticator.cacheHits],
-      [['miss'], authenticator.cacheMisses],
-    ],
-    'result',
-  )
-  counter(
-    'sluice_overload_rejections_total',
-    'Requests rejected because of an overload signal.',
-    () => [
-      ...overloadReasons.map((signal) => [[signal], overload.status.refused[signal]] as const),
-      [['bodies'], bodies.status.rejected],
-    ],
-    'signal',
-  )
-  const gauge = (name: string, help: string, of: (signal: Signal) => number | null): void =>
+export function exportApi(metrics: Metrics, parts: CountingParts): void {
+  const { requests, authenticator, intake, overload, bodies, bytesInFlight } = parts
+  const lookups: Read = () => [
+    [['hit'], authenticator.cacheHits],
+    [['miss'], authenticator.cacheMisses],
+  ]
+  const refused: Read = () => [
+    ...overloadReasons.map((signal) => [[signal], overload.status.refused[signal]] as const),
+    [['bodies'], bodies.status.rejected],
+  ]
+  const counters: readonly (readonly [name: string, help: string, read: Read, ...labels: string[]])[] = [
+    ['sluice_http_requests_total', 'Answered requests.', () => requests.answers, 'route', 'method', 'status'],
+    ['sluice_requests_rejected_total', 'Rejected, by problem.', () => requests.rejected, 'reason'],
+    ['sluice_entries_accepted_total', 'Entries acknowledged with 202.', () => requests.accepted],
+    ['sluice_project_entries_accepted_total', 'The same by project.', () => requests.projects, 'project'],
+    ['sluice_entries_rejected_total', 'Invalid entries, by code.', () => intake.invalidEntries, 'reason'],
+    ['sluice_request_body_bytes_total', 'Bytes of bodies as they arrived.', () => requests.bodyBytes],
+    ['sluice_request_decoded_bytes_total', 'Bytes of decoded bodies.', () => requests.decodedBytes],
+    ['sluice_idempotency_replays_total', 'Replays of idempotent requests.', () => requests.replays],
+    ['sluice_key_lookups_total', 'Lookups of API keys in the cache.', lookups, 'result'],
+    ['sluice_overload_rejections_total', 'Requests rejected by an overload signal.', refused, 'signal'],
+  ]
+  for (const [name, help, read, ...labels] of counters) metrics.counter({ name, help, labels }, read)
+
+  const gauges: readonly (readonly [name: string, help: string, of: (signal: Signal) => number | null])[] = [
+    ['sluice_overload_signal_active', '1 while the signal rejects requests.', ({ isOver }) => Number(isOver)],
+    ['sluice_overload_signal_value', 'The signal, in its unit on /overload.', ({ value }) => value],
+    ['sluice_overload_signal_limit', 'The value from which the signal rejects.', ({ high }) => high],
+  ]
+  for (const [name, help, of] of gauges)
     metrics.gauge({ name, help, labels: ['signal'] }, () => {
       const { signals } = overload.status
       return overloadReasons.flatMap((reason) => {
@@ -134,11 +102,6 @@ export function exportApi(metrics: Metrics, { requests }: ApiCounts, parts: Coun
         return value === null ? [] : [[[reason], value] as const]
       })
     })
-  gauge('sluice_overload_signal_active', '1 while the signal rejects requests.', ({ isOver }) =>
-    Number(isOver),
-  )
-  gauge('sluice_overload_signal_value', 'The signal, in its unit on /overload.', ({ value }) => value)
-  gauge('sluice_overload_signal_limit', 'The value from which the signal rejects.', ({ high }) => high)
   metrics.gauge({ name: 'sluice_bytes_in_flight', help: 'Bytes of rows that wait for Redis.' }, bytesInFlight)
   metrics.gauge(
     { name: 'sluice_body_bytes_held', help: 'Bytes of request bodies and their rows in memory.' },

@@ -1,5 +1,4 @@
 import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger'
-import { limits } from '@sluice/schema'
 import type { FastifyInstance } from 'fastify'
 import apiPackage from '../../package.json' with { type: 'json' }
 import type { Operation } from './operations.ts'
@@ -8,30 +7,9 @@ import { schemas } from './schemas.ts'
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Describes the route in the OpenAPI document. It is not the route's `schema`, by which Fastify would validate bodies. */
-    operation?: Operation | undefined
+    operation?: Operation
   }
 }
-
-/** Human-readable names of the limits. */
-const limitNames: Readonly<Record<keyof typeof limits, string>> = {
-  messageCharactersMax: '`message`, characters',
-  stackCharactersMax: '`stack`, characters',
-  urlCharactersMax: '`url`, characters',
-  pathnameCharactersMax: '`pathname`, characters',
-  serviceCharactersMax: '`service`, characters',
-  metadataBytesMax: '`metadata`, bytes as JSON',
-  metadataDepthMax: '`metadata`, levels of nesting including itself',
-  metadataNamesMax: '`metadata`, names at the top level',
-  entriesPerRequestMax: 'entries per request',
-  recordsPerRequestMax: 'records per request of a shipper (OTLP and others)',
-  rowBytesPerRequestMax: 'rows of a request of a shipper, bytes',
-  bodyBytesMax: 'decoded body, bytes',
-  errorsPerEntryMax: 'errors reported per entry',
-}
-
-const limitRows = Object.entries(limits).map(
-  ([name, limit]) => `| ${limitNames[name as keyof typeof limits]} | ${limit.toLocaleString('en')} |`,
-)
 
 const description = `Accepts log entries and stores each accepted entry exactly once.
 
@@ -40,13 +18,9 @@ problem document with a stable \`code\`.
 
 Keep the API key on servers: no response has CORS headers, so browsers cannot use the API from a web page.
 
-## Limits
+Characters are Unicode code points. Nothing is truncated or converted: an entry that exceeds a limit is rejected.
 
-| Limit | Maximum |
-| --- | ---: |
-${limitRows.join('\n')}
-
-Characters are Unicode code points. Nothing is truncated or converted: an entry that exceeds a limit is rejected.`
+The APIs that shippers already have (Elasticsearch, Loki, Splunk, Datadog) are described in \`docs/sources\`.`
 
 const openapi = {
   openapi: '3.1.1',
@@ -60,7 +34,6 @@ const openapi = {
   servers: [{ url: '/' }],
   tags: [
     { name: 'logs', description: 'Send entries.' },
-    { name: 'shippers', description: 'Send records with the APIs that shippers already have.' },
     { name: 'health', description: 'Liveness and readiness of the process.' },
   ],
   security: [{ apiKey: [] }],

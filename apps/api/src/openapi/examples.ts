@@ -45,22 +45,9 @@ export const bodyExamples = {
 export const acceptedExamples = {
   entry: {
     summary: 'Response to an entry',
-    value: {
-      id: '019aa2d4-5f3b-7000-8c4e-5b1f0a9d3e72',
-      status: 'accepted',
-      timestamp: full.timestamp,
-    },
+    value: { id: '019aa2d4-5f3b-7000-8c4e-5b1f0a9d3e72', status: 'accepted', timestamp: full.timestamp },
   },
   batch: { summary: 'Response to a batch', value: { success: true, accepted: 2, rejected: 0 } },
-  partlyRejected: {
-    summary: 'Response to a batch with a rejected entry',
-    value: {
-      success: true,
-      accepted: 1,
-      rejected: 1,
-      errors: [{ index: 1, path: '', code: 'missing', message: 'message is required' }],
-    },
-  },
 } as const
 
 /** The response to OTLP logs with a rejected record. */

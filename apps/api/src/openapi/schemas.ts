@@ -3,9 +3,7 @@ import { problems } from '../problems.ts'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-export const schemaRef = (name: keyof typeof schemas): JsonObject => ({
-  $ref: `#/components/schemas/${name}`,
-})
+export const schemaRef = (name: string): JsonObject => ({ $ref: `#/components/schemas/${name}` })
 
 const count = (description: string): JsonObject => ({
   type: 'integer',
@@ -14,11 +12,8 @@ const count = (description: string): JsonObject => ({
   description,
 })
 
-const entries: JsonObject = {
-  type: 'array',
-  maxItems: limits.entriesPerRequestMax,
-  items: { $ref: '#/components/schemas/Entry' },
-}
+const { entriesPerRequestMax } = limits
+const entries: JsonObject = { type: 'array', maxItems: entriesPerRequestMax, items: schemaRef('Entry') }
 
 const entryErrors = Object.entries(entryErrorCodes).map(([code, meaning]) => `- \`${code}\`: ${meaning}`)
 
@@ -40,10 +35,7 @@ export const schemas = {
     properties: {
       id: { type: 'string', format: 'uuid', description: 'Identifies the entry (UUIDv7).' },
       status: { const: 'accepted' },
-      timestamp: {
-        type: 'string',
-        description: "The entry's timestamp as it was sent, or the time of receipt.",
-      },
+      timestamp: { type: 'string', description: 'The timestamp as it was sent, or the time of receipt.' },
     },
   },
   BatchAccepted: {
@@ -61,9 +53,7 @@ export const schemas = {
         minItems: 1,
         maxItems: limits.entriesPerRequestMax * limits.errorsPerEntryMax,
         description: 'Present only if entries were rejected.',
-        items: {
-          allOf: [{ $ref: '#/components/schemas/FieldError' }, { type: 'object', required: ['index'] }],
-        },
+        items: { allOf: [schemaRef('FieldError'), { type: 'object', required: ['index'] }] },
       },
     },
   },
@@ -74,17 +64,10 @@ export const schemas = {
       '`queue_unavailable`: then the entries may or may not be stored.',
     required: ['type', 'title', 'status', 'detail', 'code', 'requestId'],
     properties: {
-      type: {
-        type: 'string',
-        format: 'uri',
-        description: 'A URI for the kind of problem, equivalent to `code`.',
-      },
+      type: { type: 'string', format: 'uri', description: 'A URI for the problem, equivalent to `code`.' },
       title: { type: 'string', description: 'The meaning of `code`.' },
       status: { type: 'integer', description: 'The HTTP status of the answer.' },
-      detail: {
-        type: 'string',
-        description: 'A human-readable explanation of what is wrong with this request.',
-      },
+      detail: { type: 'string', description: 'What is wrong with this request, for humans.' },
       code: { enum: Object.keys(problems), description: 'Stable. Programs should evaluate this field.' },
       requestId: { type: 'string', description: 'The same as in the header `X-Request-Id`.' },
       errors: {
@@ -92,7 +75,7 @@ export const schemas = {
         minItems: 1,
         maxItems: limits.errorsPerEntryMax,
         description: 'The invalid fields, if the problem concerns fields.',
-        items: { $ref: '#/components/schemas/FieldError' },
+        items: schemaRef('FieldError'),
       },
     },
   },
@@ -134,11 +117,7 @@ export const schemas = {
         type: 'object',
         required: ['rejectedLogRecords', 'errorMessage'],
         properties: {
-          rejectedLogRecords: {
-            type: 'string',
-            pattern: '^[1-9][0-9]*$',
-            description: 'Number of records that will not be stored.',
-          },
+          rejectedLogRecords: { type: 'string', pattern: '^[1-9][0-9]*$', description: 'Not stored.' },
           errorMessage: { type: 'string', description: 'Why they were rejected, with examples.' },
         },
       },
@@ -154,9 +133,5 @@ export const schemas = {
       message: { type: 'string' },
     },
   },
-  Health: {
-    type: 'object',
-    required: ['status'],
-    properties: { status: { const: 'ok' } },
-  },
+  Health: { type: 'object', required: ['status'], properties: { status: { const: 'ok' } } },
 } as const

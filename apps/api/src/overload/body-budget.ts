@@ -1,7 +1,7 @@
 import type { Logger } from '@sluice/runtime'
 import { limits } from '@sluice/schema'
 import type { ServerResponse } from 'node:http'
-import { type Problem, retryLater } from '../problems.ts'
+import { retryLater } from '../problems.ts'
 
 /** How many bytes one process may hold, of all projects and of one. */
 export interface BodyLimits {
@@ -32,13 +32,6 @@ const SENT_AT_ONCE_BYTES_MAX = 64 * 1024
 /** 13 MB in 60 s are 1.7 Mbit/s. A client that reads a part every minute would use up the budget of all projects for long. */
 const READ_MS_MAX = 60_000
 
-export interface BodyBudgetOptions {
-  readonly limits: BodyLimits
-  readonly logger: Logger
-  /** 0 ≤ random < 1 */
-  readonly random: () => number
-}
-
 /** The part of the page `/overload` that is about bodies. */
 export interface BodyStatus extends BodyLimits {
   readonly bytes: number
@@ -58,12 +51,17 @@ interface ProjectBytes {
  * memory, and slow senders, slow readers and a slow Redis cannot fill it.
  */
 export class BodyBudget {
-  readonly #options: BodyBudgetOptions
+  readonly #options: { readonly limits: BodyLimits; readonly logger: Logger; readonly random: () => number }
   readonly #projects = new Map<string, ProjectBytes>()
   #bytes = 0
   #rejected = 0
 
-  constructor(options: BodyBudgetOptions) {
+  /** @param options random: 0 ≤ random < 1 */
+  constructor(options: {
+    readonly limits: BodyLimits
+    readonly logger: Logger
+    readonly random: () => number
+  }) {
     this.#options = options
   }
 
@@ -72,26 +70,22 @@ export class BodyBudget {
     return new HeldBytes(this, this.#find(projectId))
   }
 
-  fits(project: ProjectBytes, bytes: number): boolean {
-    const { bytesMax, projectBytesMax } = this.#options.limits
-    return this.#bytes + bytes <= bytesMax && project.bytes + bytes <= projectBytesMax
-  }
-
   /** @param bytes negative to release them */
   add(project: ProjectBytes, bytes: number): void {
     project.bytes += bytes
     this.#bytes += bytes
   }
 
-  /** Counts and returns the rejection of a request that does not fit. */
-  reject(project: ProjectBytes): Problem {
-    const { logger, random } = this.#options
+  /** Rejects a request whose further bytes do not fit. @throws Problem `overloaded` */
+  check({ id, bytes: projectBytes }: ProjectBytes, bytes: number): void {
+    const { limits: max, logger, random } = this.#options
+    if (this.#bytes + bytes <= max.bytesMax && projectBytes + bytes <= max.projectBytesMax) return
     this.#rejected += 1
     logger.warn(
-      { projectId: project.id, projectBytes: project.bytes, ...this.status },
+      { projectId: id, projectBytes, ...this.status },
       'too many bytes of bodies, rejecting requests',
     )
-    return retryLater(RETRY_AFTER_S, random(), 'Too many bytes of bodies are in flight. Retry later.')
+    throw retryLater(RETRY_AFTER_S, random(), 'Too many bytes of bodies are in flight. Retry later.')
   }
 
   get status(): BodyStatus {
@@ -123,7 +117,7 @@ export class HeldBytes {
 
   /** Rejects a request whose further bytes do not fit now. @throws Problem `overloaded` */
   check(bytes: number): void {
-    if (!this.#budget.fits(this.#project, bytes)) throw this.#budget.reject(this.#project)
+    this.#budget.check(this.#project, bytes)
   }
 
   /** Holds further bytes until `release`. @throws Problem `overloaded`; then nothing changes */

@@ -107,10 +107,8 @@ export class OverloadMonitor {
       this.#update('queue_depth', waiting + inHand)
       this.#update('queue_age', oldestAgeS)
       this.#redisReadable = true
-    } catch (error) {
-      if (this.#redisReadable) {
-        this.#options.logger.warn({ err: error }, 'cannot read the overload signals of redis')
-      }
+    } catch (err) {
+      if (this.#redisReadable) this.#options.logger.warn({ err }, 'cannot read the overload signals of redis')
       this.#redisReadable = false
     } finally {
       this.#isReading = false
@@ -153,10 +151,8 @@ export class OverloadMonitor {
 }
 
 function byReason<T>(make: (reason: OverloadReason) => T): Record<OverloadReason, T> {
-  return Object.fromEntries(overloadReasons.map((reason) => [reason, make(reason)])) as Record<
-    OverloadReason,
-    T
-  >
+  const entries = overloadReasons.map((reason) => [reason, make(reason)])
+  return Object.fromEntries(entries) as Record<OverloadReason, T>
 }
 
 /** Fifty samples a second. Node takes them with an internal timer, without running JavaScript. */

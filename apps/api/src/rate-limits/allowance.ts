@@ -18,12 +18,15 @@ import {
 } from './rate-limit.ts'
 import { type Lease, leaseLimits, type LeaseRequest, LocalBucket, sliceOf } from './shared-buckets.ts'
 
-interface Waiter {
+interface Costs {
   readonly cost: Amount
   /** The part of the cost that was taken before. It stays taken if the request is rejected. */
   readonly paid: Amount
   /** What a retry may cost. */
   readonly whole: Amount
+}
+
+interface Waiter extends Costs {
   readonly resolve: () => void
   readonly reject: (problem: Problem) => void
 }
@@ -120,26 +123,29 @@ export class Allowance {
    * Lets a request pass and counts its cost, at once or after a lease.
    *
    * @param whole what the whole request may cost, if `cost` is a part of it: the wait of a rejection must suffice for a retry
+   * @param paid the part of the cost that the request has paid. It passes if one `take` of the cost would have let it pass
    * @returns undefined if the request passes at once
-   * @throws Problem `rate_limited`, or rejects with it; then no cost was counted
+   * @throws Problem `rate_limited`, or rejects with it; then only `paid` is counted
    */
-  take(cost: Amount, whole: Amount = cost): Promise<void> | undefined {
-    return this.#take(this.#counted(cost), nothing, this.#counted(whole))
-  }
-
-  /**
-   * Counts the whole cost of a request that has paid a part of it. The request passes if one `take` of the whole cost would have let it
-   * pass. If it does not, its part stays paid.
-   *
-   * @param cost includes `paid`
-   * @param whole see `take`
-   * @returns undefined if the request passes at once
-   * @throws Problem `rate_limited`, or rejects with it
-   */
-  raise(paid: Amount, cost: Amount, whole: Amount = cost): Promise<void> | undefined {
-    const counted = this.#counted(paid)
-    this.#held = plus(this.#held, counted)
-    return this.#take(this.#counted(cost), counted, this.#counted(whole))
+  take(cost: Amount, whole: Amount = cost, paid: Amount = nothing): Promise<void> | undefined {
+    const costs = { cost: this.#counted(cost), paid: this.#counted(paid), whole: this.#counted(whole) }
+    const nowMs = this.#tick()
+    this.#held = plus(this.#held, costs.paid)
+    if (this.#isOnCredit) {
+      const problem = this.#takeOnCredit(costs)
+      if (problem !== undefined) throw problem
+      return undefined
+    }
+    if (nowMs - this.#heldSinceMs < leaseLimits.sliceKeptMs && covers(this.#held, costs.cost)) {
+      this.#held = minus(this.#held, costs.cost)
+      if (this.#shouldLeaseAhead(nowMs)) this.#requestLease()
+      return undefined
+    }
+    if (this.#isLacking(costs.cost, nowMs)) throw this.#reject(costs)
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ ...costs, resolve, reject })
+      this.#requestLease()
+    })
   }
 
   /**
@@ -154,28 +160,9 @@ export class Allowance {
     if (this.#shouldLeaseAhead(nowMs)) this.#requestLease()
   }
 
-  #take(cost: Amount, paid: Amount, whole: Amount): Promise<void> | undefined {
-    const nowMs = this.#tick()
-    if (this.#isOnCredit) {
-      this.#takeOnCredit(cost, paid, whole)
-      return undefined
-    }
-    if (nowMs - this.#heldSinceMs < leaseLimits.sliceKeptMs && covers(this.#held, cost)) {
-      this.#held = minus(this.#held, cost)
-      if (this.#shouldLeaseAhead(nowMs)) this.#requestLease()
-      return undefined
-    }
-    if (this.#isLacking(cost, nowMs)) throw this.#reject(whole, paid)
-    return new Promise((resolve, reject) => {
-      this.#waiters.push({ cost, paid, whole, resolve, reject })
-      this.#requestLease()
-    })
-  }
-
   #tick(): number {
-    const nowMs = this.#monotonicMs()
-    this.#atMs = nowMs
-    return nowMs
+    this.#atMs = this.#monotonicMs()
+    return this.#atMs
   }
 
   /** A unit without a limit costs nothing. */
@@ -216,7 +203,11 @@ export class Allowance {
     const timer = setTimeout(() => {
       this.#onFailure(new Error('Redis did not answer within the timeout'))
       this.#isOnCredit = true
-      for (const waiter of [...waiters, ...this.#waiters.splice(0)]) this.#decide(waiter)
+      for (const waiter of [...waiters, ...this.#waiters.splice(0)]) {
+        const problem = this.#takeOnCredit(waiter)
+        if (problem === undefined) waiter.resolve()
+        else waiter.reject(problem)
+      }
     }, leaseLimits.timeoutMs)
     const lease = await this.#lease(this.#limit, request).catch((error: unknown) => {
       this.#onFailure(error)
@@ -245,7 +236,7 @@ export class Allowance {
   #settle({ paid }: Lease, waiters: readonly Waiter[]): void {
     for (const [index, waiter] of waiters.entries()) {
       if (paid[index]) waiter.resolve()
-      else waiter.reject(this.#reject(waiter.whole, waiter.paid))
+      else waiter.reject(this.#reject(waiter))
     }
   }
 
@@ -261,29 +252,22 @@ export class Allowance {
       if (covers(this.#held, waiter.cost)) {
         this.#held = minus(this.#held, waiter.cost)
         waiter.resolve()
-      } else if (this.#isLacking(waiter.cost, nowMs)) waiter.reject(this.#reject(waiter.whole, waiter.paid))
+      } else if (this.#isLacking(waiter.cost, nowMs)) waiter.reject(this.#reject(waiter))
       else this.#waiters.push(waiter)
     }
     if (this.#waiters.length > 0) this.#requestLease()
   }
 
-  #decide({ cost, paid, whole, resolve, reject }: Waiter): void {
-    try {
-      this.#takeOnCredit(cost, paid, whole)
-      resolve()
-    } catch (problem) {
-      reject(problem as Problem)
-    }
-  }
-
-  #takeOnCredit(cost: Amount, paid: Amount, whole: Amount): void {
+  /** @returns the rejection of a request that the credit does not cover */
+  #takeOnCredit(costs: Costs): Problem | undefined {
     const { burst } = this.#limit
-    if (!covers(plus(this.#held, burst), lesser(cost, burst))) throw this.#reject(whole, paid)
-    this.#held = minus(this.#held, cost)
+    if (!covers(plus(this.#held, burst), lesser(costs.cost, burst))) return this.#reject(costs)
+    this.#held = minus(this.#held, costs.cost)
+    return undefined
   }
 
   /** The rejection of a request that has paid a part of its cost. */
-  #reject(whole: Amount, paid: Amount): Problem {
+  #reject({ whole, paid }: Costs): Problem {
     this.#held = minus(this.#held, paid)
     return this.#rejection(whole)
   }

@@ -14,7 +14,11 @@ export class ProjectRateLimits {
   readonly #defaults: RateLimitDefaults
   readonly #logger: Logger
   readonly #monotonicMs: () => number
-  readonly #known = new LRUCache<string, KnownProject>({ max: PROJECTS_MAX })
+  readonly #known = new LRUCache<string, { readonly project: Project; readonly allowance: Allowance | null }>(
+    {
+      max: PROJECTS_MAX,
+    },
+  )
 
   constructor(
     buckets: Pick<SharedBuckets, 'lease'>,
@@ -48,9 +52,4 @@ export class ProjectRateLimits {
       (error) => this.#logger.warn({ err: error }, 'redis cannot lease rate limits, requests pass on credit'),
     )
   }
-}
-
-interface KnownProject {
-  readonly project: Project
-  readonly allowance: Allowance | null
 }

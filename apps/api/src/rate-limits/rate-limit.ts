@@ -118,12 +118,14 @@ function unitWaitMs(lacking: number, perSecond: number): number {
   return perSecond === 0 || lacking <= 0 ? 0 : (lacking / perSecond) * 1_000
 }
 
+/** The units that are limited. */
+function limitedUnits({ perSecond }: RateLimit): (keyof Amount)[] {
+  return (['entries', 'bytes'] as const).filter((unit) => perSecond[unit] > 0)
+}
+
 /** The detail of a `rate_limited` problem. */
-export function rateLimitedDetail({ perSecond }: RateLimit, retryAfterS: number): string {
-  const allowed = [
-    ...(perSecond.entries === 0 ? [] : [`${perSecond.entries} entries`]),
-    ...(perSecond.bytes === 0 ? [] : [`${perSecond.bytes} bytes`]),
-  ]
+export function rateLimitedDetail(limit: RateLimit, retryAfterS: number): string {
+  const allowed = limitedUnits(limit).map((unit) => `${limit.perSecond[unit]} ${unit}`)
   return `The project may send ${allowed.join(' and ')} per second. Retry in ${retryAfterS} s.`
 }
 
@@ -131,12 +133,12 @@ export function rateLimitedDetail({ perSecond }: RateLimit, retryAfterS: number)
  * The values of the headers RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers-11). A policy is the rate:
  * `q` units per second. The burst is a parameter with the prefix `sluice-`, because the draft has none for it.
  */
-export function policyHeader({ perSecond, burst }: RateLimit): string {
-  const items: string[] = []
-  if (perSecond.entries > 0) items.push(`"entries";q=${perSecond.entries};w=1;sluice-burst=${burst.entries}`)
-  if (perSecond.bytes > 0) {
-    items.push(`"bytes";q=${perSecond.bytes};qu="content-bytes";w=1;sluice-burst=${burst.bytes}`)
-  }
+export function policyHeader(limit: RateLimit): string {
+  const { perSecond, burst } = limit
+  const items = limitedUnits(limit).map((unit) => {
+    const named = unit === 'bytes' ? 'qu="content-bytes";' : ''
+    return `"${unit}";q=${perSecond[unit]};${named}w=1;sluice-burst=${burst[unit]}`
+  })
   return items.join(', ')
 }
 

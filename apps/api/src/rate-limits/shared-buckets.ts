@@ -128,10 +128,10 @@ return reply`
 /** The buckets in Redis from which the API processes lease. */
 export class SharedBuckets {
   readonly #redis: RedisConnection
-  readonly #names: Pick<InstallationNames, 'rateLimitKey'>
+  readonly #names: InstallationNames
 
   /** @param redis a connection that fails fast and has a command timeout */
-  constructor(redis: RedisConnection, names: Pick<InstallationNames, 'rateLimitKey'>) {
+  constructor(redis: RedisConnection, names: InstallationNames) {
     this.#redis = redis
     this.#names = names
   }

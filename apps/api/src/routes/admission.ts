@@ -64,7 +64,7 @@ export class Admission implements RequestOrigin {
   /** Why the request was rejected. Undefined if it was not. */
   problem: ProblemCode | undefined
   /** The rate limit of the project. Null for a project without one. */
-  readonly #allowance: Allowance | null
+  readonly allowance: Allowance | null
   /** The part of the cost that was charged. Null if nothing was. */
   #charged: Amount | null = null
 
@@ -79,7 +79,7 @@ export class Admission implements RequestOrigin {
     this.reply = reply
     this.startedMs = startedMs
     this.project = project
-    this.#allowance = allowance
+    this.allowance = allowance
     this.held = held
   }
 
@@ -90,14 +90,8 @@ export class Admission implements RequestOrigin {
    * @throws Problem `rate_limited`, or rejects with it
    */
   chargeBytes(bytes: number): Promise<void> | undefined {
-    if (this.#allowance === null) return undefined
-    const cost = { entries: 1, bytes }
-    const whole = largestCost(bytes)
-    const charged =
-      this.#charged === null
-        ? this.#allowance.take(cost, whole)
-        : this.#allowance.raise(this.#charged, cost, whole)
-    return this.#settle(cost, charged)
+    if (this.allowance === null) return undefined
+    return this.#charge({ entries: 1, bytes }, largestCost(bytes))
   }
 
   /**
@@ -107,12 +101,13 @@ export class Admission implements RequestOrigin {
    * @throws Problem `rate_limited`, or rejects with it. The bytes stay charged
    */
   chargeEntries(entries: number): Promise<void> | undefined {
-    if (this.#allowance === null || this.#charged === null || entries <= 1) return undefined
-    const cost = { entries, bytes: this.#charged.bytes }
-    return this.#settle(cost, this.#allowance.raise(this.#charged, cost))
+    if (this.#charged === null || entries <= 1) return undefined
+    return this.#charge({ entries, bytes: this.#charged.bytes })
   }
 
-  #settle(cost: Amount, charged: Promise<void> | undefined): Promise<void> | undefined {
+  /** Raises what is charged to the cost. */
+  #charge(cost: Amount, whole?: Amount): Promise<void> | undefined {
+    const charged = this.allowance?.take(cost, whole, this.#charged ?? nothing)
     if (charged !== undefined) return charged.then(() => void (this.#charged = cost))
     this.#charged = cost
     return undefined
@@ -122,22 +117,17 @@ export class Admission implements RequestOrigin {
   chargeDone(cost: Amount): void {
     const charged = this.#charged ?? nothing
     const owed = positive(minus(cost, charged))
-    if (this.#allowance === null || (owed.entries === 0 && owed.bytes === 0)) return
-    this.#allowance.charge(owed)
+    if (this.allowance === null || (owed.entries === 0 && owed.bytes === 0)) return
+    this.allowance.charge(owed)
     this.#charged = plus(charged, owed)
-  }
-
-  /** Rejects a request that the limit certainly does not cover, before further work is done. @throws Problem `rate_limited` */
-  rejectEarly(headers: FastifyRequest['headers']): void {
-    this.#allowance?.rejectEarly(headers)
   }
 
   /** Sets the rate limit headers of the response. */
   showLimits(): void {
-    if (this.#allowance === null) return
+    if (this.allowance === null) return
     void this.reply
-      .header('ratelimit-policy', this.#allowance.policy)
-      .header('ratelimit', this.#allowance.state)
+      .header('ratelimit-policy', this.allowance.policy)
+      .header('ratelimit', this.allowance.state)
   }
 
   /** Counts a response that acknowledges this number of new entries. */
@@ -181,7 +171,7 @@ export async function admit(
   })
   const admission = admissionOf(request)
   if (traces !== undefined) admission.span = traces.start(request, admission)
-  admission.rejectEarly(headers)
+  admission.allowance?.rejectEarly(headers)
   overload.check()
   const encoding = headers['content-encoding']
   if (encoding !== ownEncoding) checkContentEncoding(encoding)

@@ -1,11 +1,10 @@
 import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { METHODS } from 'node:http'
 import { type Answer, sendAnswer } from '../answer.ts'
-import { shipperOperation } from '../openapi/operations.ts'
 import { datadogLogs } from '../protocols/datadog.ts'
 import { elasticsearchBulk } from '../protocols/elasticsearch/bulk.ts'
 import { lokiPush } from '../protocols/loki/push.ts'
-import type { FixedAnswer, Protocol } from '../protocols/protocol.ts'
+import type { Protocol } from '../protocols/protocol.ts'
 import { splunkHec } from '../protocols/splunk-hec.ts'
 import { Problem, problems } from '../problems.ts'
 import { admit, type IntakeDependencies, rejectWithLimits } from './admission.ts'
@@ -25,6 +24,8 @@ interface ProtocolRoute {
   Querystring: Readonly<Record<string, unknown>>
 }
 
+const GET = ['GET', 'HEAD'] as const
+
 /** The protocols that have paths of their own. */
 export const protocols: readonly Protocol[] = [elasticsearchBulk, lokiPush, ...splunkHec, datadogLogs]
 
@@ -39,7 +40,10 @@ export async function protocolRoutes(
   for (const protocol of served) {
     for (const path of protocol.paths) addRoute(app, path, protocol, dependencies)
     for (const fixed of protocol.fixedAnswers ?? []) {
-      for (const path of fixed.paths) addFixedAnswer(app, path, fixed, protocol, dependencies)
+      for (const path of fixed.paths) {
+        rejectOtherMethods(app, path, GET, { reject: protocol.reject })
+        addAnswer(app, path, GET, fixed.answer, protocol, dependencies, fixed.needsKey)
+      }
     }
   }
 }
@@ -58,7 +62,7 @@ function addRoute(
   app.route<ProtocolRoute>({
     method: [...methods],
     url: path,
-    config: { reject, takesPut: methods.includes('PUT'), operation: shipperOperation(path) },
+    config: { reject, takesPut: methods.includes('PUT') },
     onRequest: async (request, reply) => {
       protocol.check?.(request)
       await admit(request, reply, dependencies, protocol.authorization(request.headers), encoding?.name)
@@ -80,43 +84,22 @@ function addRoute(
   })
 }
 
-function addFixedAnswer(
-  app: FastifyInstance,
-  path: string,
-  { answer, needsKey }: FixedAnswer,
-  protocol: Protocol,
-  dependencies: IntakeDependencies,
-): void {
-  const { authenticator } = dependencies
-  const { authorization, reject } = protocol
-  async function authenticate(request: FastifyRequest): Promise<void> {
-    await authenticator.authenticate(authorization(request.headers), request)
-  }
-  rejectOtherMethods(app, path, ['GET', 'HEAD'], { reject })
-  addAnswer(app, path, ['GET', 'HEAD'], answer, protocol, dependencies, needsKey ? [authenticate] : [])
-}
-
 /** Responds before the body is read: Fastify reads the body of an OPTIONS request, and no handler would release it. */
 function addAnswer(
   app: FastifyInstance,
   path: string,
-  methods: string[],
+  methods: readonly string[],
   answer: Answer,
-  { reject }: Protocol,
-  { counts }: IntakeDependencies,
-  checks: readonly ((request: FastifyRequest) => Promise<void>)[] = [],
+  { authorization, reject }: Protocol,
+  { authenticator, counts }: IntakeDependencies,
+  needsKey = false,
 ): void {
-  async function respond({ method }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    counts.countOf(path, method, answer.status).count += 1
+  async function respond(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    if (needsKey) await authenticator.authenticate(authorization(request.headers), request)
+    counts.countOf(path, request.method, answer.status).count += 1
     return sendAnswer(reply, answer)
   }
-  app.route({
-    method: methods,
-    url: path,
-    config: { reject },
-    onRequest: [...checks, respond],
-    handler: respond,
-  })
+  app.route({ method: [...methods], url: path, config: { reject }, onRequest: respond, handler: respond })
 }
 
 /**
@@ -134,9 +117,7 @@ export function rejectOtherMethods(
   const { method_not_allowed: standard } = problems
   const detail = allowed.includes('POST') ? standard.detail : `Use ${allowed.join(' or ')}.`
   const methodNotAllowed = (): Problem =>
-    new Problem('method_not_allowed', detail, {
-      headers: { allow: allowed.join(', ') },
-    })
+    new Problem('method_not_allowed', detail, { headers: { allow: allowed.join(', ') } })
   app.route({
     method: METHODS.filter((method) => !allowed.includes(method)),
     url,

@@ -83,7 +83,7 @@ async function decode(
       const pause = turns.begin(project.id).pause()
       if (pause !== undefined) await pause
       // The allowance may be used up since the body was admitted.
-      admission.rejectEarly(headers)
+      admission.allowance?.rejectEarly(headers)
       const small = decodeSmall(body, encoding)
       if (small === undefined) {
         // Before it is decoded, a large body costs one entry, and its bytes as they arrived.
@@ -94,7 +94,7 @@ async function decode(
       if (body !== received) held.hold(body.length)
     }
     if (own !== undefined && isOwn) {
-      admission.rejectEarly(headers)
+      admission.allowance?.rejectEarly(headers)
       held.hold(own.decodedBytes(body))
       body = await inSlices(own.decode(body), turns, project.id)
     }

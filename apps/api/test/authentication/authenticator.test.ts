@@ -30,31 +30,22 @@ const authenticate = (header: string | undefined): Promise<string> =>
     },
   )
 
-describe('the Authorization header', () => {
-  it.each(['Bearer ', 'bearer ', 'BEARER ', 'bEaReR ', 'Bearer    '])(
-    'is accepted with the scheme "%s"',
-    async (scheme) => {
-      expect(await authenticate(scheme + registry.addKey().key)).toBe('demo')
-    },
-  )
+it.each(['Bearer ', 'bEaReR    '])('the header Authorization may have the scheme "%s"', async (scheme) => {
+  expect(await authenticate(scheme + registry.addKey().key)).toBe('demo')
+})
 
-  it.each([
-    ['absent', () => undefined],
-    ['only the scheme', () => 'Bearer'],
-    ['only the key', (key: string) => key],
-    ['another scheme', (key: string) => `Basic ${key}`],
-    ['no space', (key: string) => `Bearer${key}`],
-    ['a tab', (key: string) => `Bearer\t${key}`],
-    ['a trailing comma', (key: string) => `Bearer ${key},`],
-    ['two keys', (key: string) => `Bearer ${key} ${key}`],
-    ['quotes', (key: string) => `Bearer "${key}"`],
-    ['lower case', (key: string) => `Bearer ${key.toLowerCase()}`],
-    ['a truncated key', (key: string) => `Bearer ${key.slice(0, -1)}`],
-    ['a long run of spaces', () => `Bearer ${' '.repeat(100_000)}`],
-  ])('is rejected without a lookup: %s', async (_what, header) => {
-    expect(await authenticate(header(registry.addKey().key))).toBe('unauthorized')
-    expect(registry.lookups).toBe(0)
-  })
+it.each([
+  ['absent', () => undefined],
+  ['only the scheme', () => 'Bearer'],
+  ['only the key', (key: string) => key],
+  ['another scheme', (key: string) => `Basic ${key}`],
+  ['a tab', (key: string) => `Bearer\t${key}`],
+  ['two keys', (key: string) => `Bearer ${key} ${key}`],
+  ['a truncated key', (key: string) => `Bearer ${key.slice(0, -1)}`],
+  ['a long run of spaces', () => `Bearer ${' '.repeat(100_000)}`],
+])('the header Authorization is rejected without a lookup: %s', async (_what, header) => {
+  expect(await authenticate(header(registry.addKey().key))).toBe('unauthorized')
+  expect(registry.lookups).toBe(0)
 })
 
 describe('a key', () => {
@@ -66,14 +57,6 @@ describe('a key', () => {
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
   })
 
-  it.each([
-    ['read', ['read'], 'The request needs the scope "ingest". The API key has the scope "read".'],
-    ['none', [], 'The request needs the scope "ingest". The API key has no scope.'],
-  ] as const)('gets to know the scope that it lacks: %s', async (_what, scopes, detail) => {
-    const { key } = registry.addKey({ scopes })
-    await expect(authenticator.authenticate(`Bearer ${key}`, CLIENT)).rejects.toThrow(detail)
-  })
-
   it('of a project that was deleted, and imported without the key, is rejected', async () => {
     const deletedAt = '2026-11-19T00:00:00.000Z'
     expect(await authenticate(`Bearer ${registry.addKey({ deletedAt }).key}`)).toBe('unauthorized')
@@ -82,17 +65,13 @@ describe('a key', () => {
     )
   })
 
-  it('that is revoked reveals neither a deleted project nor a missing scope', async () => {
-    const { key } = registry.addKey({ projectId: 'deleted', scopes: [], revokedAt })
-    expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
-  })
-
   it('is rejected with the same problem for every reason', async () => {
     const headers = [
       undefined,
       'Bearer x',
       `Bearer ${generateApiKey()}`,
       `Bearer ${registry.addKey({ revokedAt }).key}`,
+      `Bearer ${registry.addKey({ projectId: 'deleted', scopes: [], revokedAt }).key}`,
       `Bearer ${registry.addKey({ expiresAt: '2026-11-19T00:00:00.000Z' }).key}`,
     ]
     const answers = await Promise.all(
@@ -119,21 +98,6 @@ describe('the cache', () => {
     expect(registry.lookups).toBe(2)
   })
 
-  it('looks up an uncached key once for concurrent requests', async () => {
-    const { key } = registry.addKey()
-    const answers = await Promise.all(Array.from({ length: 50 }, () => authenticate(`Bearer ${key}`)))
-    expect(new Set(answers)).toEqual(new Set(['demo']))
-    expect(registry.lookups).toBe(1)
-  })
-
-  it('drops a changed key', async () => {
-    const { key, keyHash, record } = registry.addKey()
-    await authenticate(`Bearer ${key}`)
-    registry.keysByHash.set(keyHash, { ...record, revokedAt })
-    authenticator.invalidate(keyHash)
-    expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
-  })
-
   it('drops an unknown key that becomes known', async () => {
     const { key, keyHash, record } = registry.addKey()
     registry.keysByHash.delete(keyHash)
@@ -141,14 +105,6 @@ describe('the cache', () => {
     registry.keysByHash.set(keyHash, record)
     authenticator.invalidate(keyHash)
     expect(await authenticate(`Bearer ${key}`)).toBe('demo')
-  })
-
-  it('drops the keys of a changed project', async () => {
-    const { key } = registry.addKey()
-    await authenticate(`Bearer ${key}`)
-    registry.addProject({ enabled: false })
-    authenticator.invalidate('demo')
-    expect(await authenticate(`Bearer ${key}`)).toBe('project_not_found')
   })
 
   it('trusts no key for five seconds, even if the notification of a change is lost', async () => {
@@ -159,15 +115,6 @@ describe('the cache', () => {
     expect(await authenticate(`Bearer ${key}`)).toBe('demo')
     vi.spyOn(performance, 'now').mockReturnValue(start + 4_900)
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
-  })
-
-  it.each([
-    ['of this key', (keyHash: string) => keyHash],
-    ['of another key', () => 'f'.repeat(64)],
-    ['of a project', () => 'other'],
-  ])('does not reject a valid key for a change %s during its lookup', async (_what, change) => {
-    const { key, keyHash } = registry.addKey()
-    expect(await changeDuringLookup(key, () => change(keyHash))).toBe('demo')
   })
 
   it('does not keep the result of a lookup that a change has made obsolete', async () => {

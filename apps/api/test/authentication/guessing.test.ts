@@ -1,7 +1,4 @@
 import { generateApiKey } from '@sluice/projects'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
-import { crc32 } from 'node:zlib'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { credentialLimits } from '../../src/authentication/credentials.ts'
@@ -50,27 +47,6 @@ describe('an address that sends unknown keys', () => {
     expect(await guess()).toBe('unauthorized')
     expect(await guess()).toBe('too_many_failed_attempts')
   })
-
-  it('still gets 401 for malformed keys, which cost no attempt', async () => {
-    for (let i = 0; i < 100; i += 1) {
-      expect(codeOf(await authenticate('slk_typo', GUESSER))).toBe('unauthorized')
-    }
-    await useUpAttempts()
-    expect(codeOf(await authenticate('slk_typo', GUESSER))).toBe('unauthorized')
-  })
-
-  it('uses one attempt for concurrent requests with the same wrong key', async () => {
-    const wrong = generateApiKey()
-    await Promise.all(Array.from({ length: 100 }, () => authenticate(wrong, GUESSER)))
-    expect(await guess()).toBe('unauthorized')
-  })
-
-  it('uses no attempt when the lookup fails', async () => {
-    registry.beforeAnswer = () => Promise.reject(new Error('down'))
-    for (let i = 0; i < 100; i += 1) expect(await guess()).toBe('queue_unavailable')
-    registry.beforeAnswer = () => Promise.resolve()
-    expect(await guess()).toBe('unauthorized')
-  })
 })
 
 describe('a valid key from an address that guesses', () => {
@@ -87,16 +63,6 @@ describe('a valid key from an address that guesses', () => {
     }
   })
 
-  it('that was accepted before is still accepted when it or its project has changed', async () => {
-    const { key, keyHash } = registry.addKey()
-    await authenticate(key, GUESSER)
-    await useUpAttempts()
-    for (const change of [keyHash, 'demo', 'other']) {
-      authenticator.invalidate(change)
-      expect(await authenticate(key, GUESSER)).toBe('demo')
-    }
-  })
-
   it('that was never seen is accepted at once', async () => {
     await useUpAttempts()
     for (let i = 0; i < 100; i += 1) {
@@ -104,41 +70,31 @@ describe('a valid key from an address that guesses', () => {
       expect(await authenticate(registry.addKey().key, GUESSER)).toBe('demo')
     }
   })
-
-  it('costs no attempt, regardless of the number of keys', async () => {
-    const keys = Array.from({ length: 10 * addressBurst }, () => registry.addKey().key)
-    const answers = await Promise.all(keys.map((key) => authenticate(key, GUESSER)))
-    expect(new Set(answers)).toEqual(new Set(['demo']))
-    expect(await guess()).toBe('unauthorized')
-  })
 })
 
-/** Sends guesses with numbers from `from`, in equal parts of the time. @returns how many got each code */
+/** Sends guesses in equal parts of the time. @returns how many got each code */
 async function guessMany(
-  from: number,
-  to: number,
+  count: number,
   overMs: number,
   addressOf: (i: number) => string,
 ): Promise<Map<string, number>> {
   const answers = new Map<string, number>()
   const atOnce = 100
-  for (let start = from; start < to; start += atOnce) {
-    clockMs += (overMs * atOnce) / (to - from)
-    const codes = await Promise.all(
-      Array.from({ length: atOnce }, (_, i) => codeOfGuess(start + i, addressOf(start + i))),
-    )
+  for (let start = 0; start < count; start += atOnce) {
+    clockMs += (overMs * atOnce) / count
+    const codes = await Promise.all(Array.from({ length: atOnce }, (_, i) => guess(addressOf(start + i))))
     for (const code of codes) answers.set(code, (answers.get(code) ?? 0) + 1)
   }
   return answers
 }
 
 it('guesses from one address use a share of the lookups, and keys from other addresses are still looked up', async () => {
-  const answers = await guessMany(0, 2 * totalPerSecond, 1_000, () => GUESSER)
+  const answers = await guessMany(2 * totalPerSecond, 1_000, () => GUESSER)
   expect([...answers.keys()].toSorted()).toEqual(['overloaded', 'too_many_failed_attempts', 'unauthorized'])
   expect(registry.lookups).toBeLessThanOrEqual(totalBurst * spareShare + totalPerSecond + 100)
   expect(codeOf(await authenticate(registry.addKey().key, GUESSER))).toBe('overloaded')
   for (let i = 0; i < totalBurst * spareShare - 200; i += 1) {
-    if ((await codeOfGuess(-i, address(i))) !== 'unauthorized') throw new Error(`not looked up: ${i}`)
+    if ((await guess(address(i))) !== 'unauthorized') throw new Error(`not looked up: ${i}`)
   }
   expect(await authenticate(registry.addKey().key, '192.0.2.1')).toBe('demo')
 })
@@ -148,7 +104,7 @@ describe('guesses from many addresses', () => {
     const { key } = registry.addKey()
     expect(await authenticate(key, GUESSER)).toBe('demo')
     const before = registry.lookups
-    const answers = await guessMany(0, 3 * totalPerSecond, 1_000, address)
+    const answers = await guessMany(3 * totalPerSecond, 1_000, address)
     expect([...answers.keys()].toSorted()).toEqual(['overloaded', 'unauthorized'])
     expect(registry.lookups - before).toBeLessThanOrEqual(totalBurst + totalPerSecond + 100)
     expect(registry.lookups - before).toBeGreaterThan(totalPerSecond)
@@ -185,43 +141,15 @@ describe('guesses from many addresses', () => {
     expect(new Set(await Promise.all(waiting))).toEqual(new Set(['too_many_failed_attempts']))
   })
 
-  it('use bounded memory, and evict no valid key', async () => {
-    setFlagsFromString('--expose-gc')
-    const collectGarbage = runInNewContext('gc') as () => void
+  it('evict no valid key', async () => {
     const { key } = registry.addKey()
     await authenticate(key, GUESSER)
-    /** At the maximum rate of lookups, so that every key is looked up. */
-    const heapAfter = async (from: number, to: number): Promise<number> => {
-      const answers = await guessMany(from, to, ((to - from) / totalPerSecond) * 1_000, address)
-      expect([...answers.keys()]).toEqual(['unauthorized'])
-      collectGarbage()
-      return process.memoryUsage().heapUsed
-    }
-    // The first guesses fill the caches. 40,000 more would take 8 MB if they were remembered.
-    const before = await heapAfter(0, 2 * credentialLimits.unknownMax)
-    const after = await heapAfter(2 * credentialLimits.unknownMax, 6 * credentialLimits.unknownMax)
-    expect(registry.lookups).toBe(6 * credentialLimits.unknownMax + 1)
-    expect(after - before).toBeLessThan(2_000_000)
+    // At the maximum rate of lookups, so that every key is looked up.
+    const guesses = credentialLimits.knownMax + credentialLimits.unknownMax
+    await guessMany(guesses, (guesses / totalPerSecond) * 1_000, address)
+    expect(registry.lookups).toBe(guesses + 1)
     await useUpAttempts()
     expect(await guess()).toBe('too_many_failed_attempts')
     expect(await authenticate(key, GUESSER)).toBe('demo')
   })
 })
-
-/** The code for an unknown key with a number, which is faster to make than a random key. */
-async function codeOfGuess(number: number, ip: string): Promise<string> {
-  return codeOf(await authenticate(numberedKey(number), ip))
-}
-
-const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-
-function numberedKey(i: number): string {
-  const body = `slk_${i < 0 ? 'N' : '0'}${base62(Math.abs(i), 42)}`
-  return body + base62(crc32(body), 6)
-}
-
-function base62(value: number, digits: number): string {
-  let text = ''
-  for (let rest = value; rest > 0; rest = Math.floor(rest / 62)) text = DIGITS.charAt(rest % 62) + text
-  return text.padStart(digits, '0')
-}

@@ -39,16 +39,6 @@ describe('the last uses of keys', () => {
     ])
   })
 
-  it('are persisted by close, and not afterwards', async () => {
-    usage.start()
-    usage.recordUse('a', 1)
-    await usage.close()
-    expect(written).toEqual([[['a', 1]]])
-    usage.recordUse('a', 2)
-    await vi.advanceTimersByTimeAsync(usageLimits.writeIntervalMs)
-    expect(written).toHaveLength(1)
-  })
-
   it('that cannot be persisted are kept for the next write, unless there is a later use', async () => {
     usage.recordUse('a', 1)
     usage.recordUse('b', 1)
@@ -60,21 +50,6 @@ describe('the last uses of keys', () => {
     answer = () => Promise.resolve()
     await usage.write()
     expect(new Map(written[1])).toEqual(new Map(Object.entries({ a: 1, b: 2 })))
-  })
-
-  it('are persisted by one write at a time', async () => {
-    const gate = Promise.withResolvers<void>()
-    answer = () => gate.promise
-    usage.recordUse('a', 1)
-    const first = usage.write()
-    await vi.advanceTimersByTimeAsync(0)
-    usage.recordUse('a', 2)
-    const second = usage.write()
-    await vi.advanceTimersByTimeAsync(0)
-    expect(written).toHaveLength(1)
-    gate.resolve()
-    await Promise.all([first, second])
-    expect(written).toEqual([[['a', 1]], [['a', 2]]])
   })
 
   it('are recorded for a limited number of keys, and for these up to the last use', async () => {

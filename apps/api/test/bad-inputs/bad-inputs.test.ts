@@ -1,4 +1,4 @@
-import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, expect, it } from 'vitest'
 import { problemCode } from '../support/problem.ts'
 import { buildTestApi } from '../support/test-api.ts'
 import { badBodies } from './bodies.ts'
@@ -18,37 +18,31 @@ afterAll(async () => {
   await api.close()
 })
 
-describe('a bad entry', () => {
-  it.each(badEntries)('is rejected: %s', async (_what, json, reason) => {
-    const response = await api.post(json)
-    expect(problemCode(response)).toBe('invalid_entry')
-    const { errors } = response.json<{ errors: { path: string; code: string }[] }>()
-    expect(`${errors[0]?.path} ${errors[0]?.code}`).toBe(reason)
-    expect(response.body.length).toBeLessThan(4_000)
-  })
+interface Errors {
+  readonly errors: readonly { readonly index?: number; readonly path: string; readonly code: string }[]
+}
 
-  it.each(badEntries)('is rejected in a batch for the same reason: %s', async (_what, json, reason) => {
-    const response = await api.post(`[${json}]`)
-    expect(response.statusCode).toBe(202)
-    const answer = response.json<{ errors: { index: number; path: string; code: string }[] }>()
-    expect(answer).toMatchObject({ success: true, accepted: 0, rejected: 1 })
-    const [first] = answer.errors
-    expect(`${first?.index} ${first?.path} ${first?.code}`).toBe(`0 ${reason}`)
-  })
+it.each(badEntries)('a bad entry is rejected, alone or in a batch: %s', async (_what, json, reason) => {
+  const alone = await api.post(json)
+  expect(problemCode(alone)).toBe('invalid_entry')
+  expect(alone.body.length).toBeLessThan(4_000)
+  const batch = await api.post(`[${json}]`)
+  expect(batch.statusCode).toBe(202)
+  expect(batch.json()).toMatchObject({ success: true, accepted: 0, rejected: 1 })
+  for (const response of [alone, batch]) {
+    const [first] = response.json<Errors>().errors
+    expect(`${first?.index ?? 0} ${first?.path} ${first?.code}`).toBe(`0 ${reason}`)
+  }
 })
 
-describe('a bad body', () => {
-  it.each(badBodies)('is rejected: %s', async (_what, body, code) => {
-    const response = await api.post(body)
-    expect(problemCode(response)).toBe(code)
-    expect(response.body.length).toBeLessThan(4_000)
-  })
+it.each(badBodies)('a bad body is rejected: %s', async (_what, body, code) => {
+  const response = await api.post(body)
+  expect(problemCode(response)).toBe(code)
+  expect(response.body.length).toBeLessThan(4_000)
 })
 
-describe('a bad request', () => {
-  it.each(badRequests)('is rejected: %s', async (_what, options, code) => {
-    expect(problemCode(await api.post(valid, options))).toBe(code)
-  })
+it.each(badRequests)('a bad request is rejected: %s', async (_what, options, code) => {
+  expect(problemCode(await api.post(valid, options))).toBe(code)
 })
 
 it('a valid request is still accepted after all of them', async () => {

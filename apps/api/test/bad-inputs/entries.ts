@@ -10,34 +10,20 @@ const names = (count: number): string => Array.from({ length: count }, (_, i) =>
 const arrays = (levels: number): string => `${'['.repeat(levels)}${']'.repeat(levels)}`
 const objects = (levels: number): string => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`
 
+// The last of two fields with a name counts.
 const ofField = (code: string, fields: Readonly<Record<string, string>>): BadEntry[] =>
-  Object.entries(fields).map(([field, value]) => {
-    const json =
-      field === 'level'
-        ? `{"level":${value},"message":"m"}`
-        : field === 'message'
-          ? `{"level":"info","message":${value}}`
-          : entry(`"${field}":${value}`)
-    return [`${field} ${value.slice(0, 40)}`, json, `/${field} ${code}`]
-  })
+  Object.entries(fields).map(([field, value]) => [
+    `${field} ${value.slice(0, 40)}`,
+    entry(`"${field}":${value}`),
+    `/${field} ${code}`,
+  ])
 
 // packages/rows/test has every value of each field.
 const wrongFields: readonly BadEntry[] = [
-  ...ofField('wrong_type', {
-    level: '1e400',
-    message: 'null',
-    metadata: '1e400',
-    environment: '1',
-    source: '["server"]',
-    service: '7',
-    url: '{"href":"x"}',
-    pathname: 'true',
-    stack: '["a","b"]',
-    timestamp: '1795214581',
-  }),
+  ...ofField('wrong_type', { level: '1e400', message: 'null', metadata: '1e400', environment: '1' }),
+  ...ofField('wrong_type', { source: '["server"]', url: '{"href":"x"}', timestamp: '1795214581' }),
   ...ofField('wrong_type', { level: '{"toString":"info"}', message: `[${'{},'.repeat(2e5)}{}]` }),
-  ...ofField('not_allowed', { level: '"INFO"', environment: '"prod"', source: '""' }),
-  ...ofField('not_allowed', { level: quoted(1_000_000) }),
+  ...ofField('not_allowed', { level: quoted(1_000_000), environment: '"prod"', source: '""' }),
   ...ofField('not_allowed', { level: '"__proto__"' }),
   ...ofField('invalid_timestamp', { timestamp: '"2026-02-30T00:00:00Z"' }),
   ...ofField('invalid_timestamp', { timestamp: quoted(1_000_000) }),
@@ -54,10 +40,8 @@ const wrongFields: readonly BadEntry[] = [
 
 const missingFields: readonly BadEntry[] = [
   ['no fields', '{}', ' missing'],
-  ['fields in another case', '{"Level":"info","Message":"m"}', ' missing'],
   ['fields in __proto__', '{"__proto__":{"level":"info","message":"m"}}', ' missing'],
-  ['fields in constructor', '{"constructor":{"level":"info","message":"m"}}', ' missing'],
-  ['fields in a nested entry', '{"entry":{"level":"info","message":"m"}}', ' missing'],
+  ['no fields next to a large one', `{"a":[${'0,'.repeat(34_000)}0]}`, ' missing'],
   ['an invalid last duplicate', '{"level":"info","level":"x","message":"m"}', '/level not_allowed'],
 ]
 
@@ -66,16 +50,12 @@ const metadata: readonly BadEntry[] = [
   ['half a pair in a name', entry('"metadata":{"a":{"\\ud83d":1}}'), '/metadata/a invalid_unicode'],
   ['large metadata', entry(`"metadata":{"a":${quoted(limits.metadataBytesMax)}}`), '/metadata too_large'],
   ['a large unknown field', entry(`"a":${quoted(limits.metadataBytesMax)}`), ' too_large'],
-  ['an integer of a million digits', entry(`"a":${'9'.repeat(1_000_000)}`), ' too_large'],
-  ['200,000 objects', entry(`"metadata":{"a":[${'{},'.repeat(2e5)}{}]}`), '/metadata too_large'],
   ['200,000 objects in an array', entry(`"metadata":[${'{},'.repeat(2e5)}{}]`), '/metadata wrong_type'],
   ['many names', entry(`"metadata":{${names(limits.metadataNamesMax + 1)}}`), '/metadata too_many_names'],
   ['many unknown fields', entry(names(limits.metadataNamesMax + 1)), ' too_many_names'],
   ['17 levels of nesting', entry(`"metadata":{"a":${arrays(16)}}`), '/metadata too_deep'],
   // Also with a number that JavaScript cannot represent, which another parser reads.
   ['100,000 arrays', entry(`"a":${arrays(1e5)}`), ' too_deep'],
-  ['100,000 objects', entry(`"a":${objects(1e5)}`), ' too_deep'],
-  ['100,000 arrays and a large number', entry(`"n":1e400,"a":${arrays(1e5)}`), ' too_deep'],
   ['100,000 objects and a large number', entry(`"n":9007199254740993,"a":${objects(1e5)}`), ' too_deep'],
 ]
 

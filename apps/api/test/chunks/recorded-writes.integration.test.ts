@@ -58,25 +58,19 @@ afterEach(async () => {
 async function startProcess({ windowMs, recordsMax } = recordLimits): Promise<Process> {
   const { redisUrl } = inject('services')
   const proxy = await FaultProxy.open(redisUrl)
-  const redis = connectRedis(proxy.url, {
-    failFast: true,
-    commandTimeoutMs: chunkLimits.addDeadlineMs,
-  })
+  const redis = connectRedis(proxy.url, { failFast: true, commandTimeoutMs: chunkLimits.addDeadlineMs })
   redis.on('error', () => undefined)
   const queue = new ChunkQueue(redis, names, createLogger('test', 'silent'))
   const writer = new ChunkWriter({
     queues: [queue],
     makeId: randomUUID,
+    monotonicMs: () => performance.now(),
     records: { windowMs, perProjectMax: recordsMax },
   })
   const started = { proxy, redis, queue, writer }
   processes.push(started)
-  await connected(started)
-  return started
-}
-
-const connected = async ({ queue }: Process): Promise<void> => {
   await vi.waitUntil(() => queue.isConnected)
+  return started
 }
 
 const writeOf = (key: string, line: string, project = 'demo'): RecordedWrite => ({
@@ -107,38 +101,26 @@ async function queuedLines(): Promise<string[]> {
   return lines.map((line) => line.trimEnd()).toSorted((a, b) => a.localeCompare(b))
 }
 
-describe('a job of a recorded add', () => {
-  it('has the same fields as a job of a plain add', async () => {
-    const { queue } = await startProcess()
-    const chunk = encodeChunk(1, Buffer.from('{"a":1}\n'))
-    const deadlineMs = performance.now() + 5_000
-    await queue.add('plain', chunk, deadlineMs)
-    const record = { name: names.idempotencyKey('k'), text: 'r', quota: names.idempotencyQuotaKey('demo') }
-    await queue.addRecorded('recorded', chunk, { records: [record], recordLimits }, deadlineMs)
-    const [plain, recorded] = await Promise.all(
-      ['plain', 'recorded'].map((id) => direct.hgetall(names.jobKey(id))),
-    )
-    expect({ ...recorded, opts: JSON.parse(recorded?.['opts'] ?? '') as unknown }).toEqual({
-      ...plain,
-      opts: { ...(JSON.parse(plain?.['opts'] ?? '') as object), jobId: 'recorded' },
-      timestamp: expect.stringMatching(/^\d{13}$/),
-    })
-    expect(await waitingIds()).toEqual(['plain', 'recorded'])
+it('a job of a recorded add has the same fields as a job of a plain add, and wakes a worker', async () => {
+  const { queue } = await startProcess()
+  const chunk = encodeChunk(1, Buffer.from('{"a":1}\n'))
+  const deadlineMs = performance.now() + 5_000
+  await queue.add('plain', chunk, deadlineMs)
+  const marker = `${names.queuePrefix}:${names.queue}:marker`
+  await direct.del(marker)
+  const record = { name: names.idempotencyKey('k'), text: 'r', quota: names.idempotencyQuotaKey('demo') }
+  await queue.addRecorded('recorded', chunk, { records: [record], recordLimits }, deadlineMs)
+  const [plain, recorded] = await Promise.all(
+    ['plain', 'recorded'].map((id) => direct.hgetall(names.jobKey(id))),
+  )
+  expect({ ...recorded, opts: JSON.parse(recorded?.['opts'] ?? '') as unknown }).toEqual({
+    ...plain,
+    opts: { ...(JSON.parse(plain?.['opts'] ?? '') as object), jobId: 'recorded' },
+    timestamp: expect.stringMatching(/^\d{13}$/),
   })
-
-  it('wakes a BullMQ worker that waits for a job', async () => {
-    const { queue } = await startProcess()
-    await queue.addRecorded(
-      'one',
-      encodeChunk(1, Buffer.from('{}\n')),
-      {
-        records: [{ name: names.idempotencyKey('k'), text: 'r', quota: names.idempotencyQuotaKey('demo') }],
-        recordLimits,
-      },
-      performance.now() + 5_000,
-    )
-    expect(await direct.zscore(`${names.queuePrefix}:${names.queue}:marker`, '0')).toBe('0')
-  })
+  expect(await waitingIds()).toEqual(['plain', 'recorded'])
+  // What a BullMQ worker waits for.
+  expect(await direct.zscore(marker, '0')).toBe('0')
 })
 
 describe('a write', () => {
@@ -193,29 +175,18 @@ describe('a write', () => {
   })
 })
 
-describe('many concurrent writes', () => {
-  it('of one key are stored once by two processes', async () => {
-    const writers = [await startProcess(), await startProcess()].map(({ writer }) => writer)
-    const writes = Array.from({ length: 100 }, (_, i) => writeOf('k', `${i}`))
-    const held = await Promise.all(writes.map(async (write, i) => writers[i % 2]?.writeOnce(write)))
-    expect(new Set(held).size).toBe(1)
-    expect(writes.filter(({ record }) => record === held[0])).toHaveLength(1)
-    expect(await queuedLines()).toHaveLength(1)
-  })
-
-  it('of many keys are stored once each by two processes', async () => {
-    const writers = [await startProcess(), await startProcess()].map(({ writer }) => writer)
-    const rounds = Array.from({ length: 6 }, (_, round) =>
-      Array.from({ length: 50 }, (_each, i) => ({ key: `k${i}`, write: writeOf(`k${i}`, `${i}`), round })),
-    ).flat()
-    const held = await Promise.all(
-      rounds.map(async ({ key, write, round }) => [key, await writers[round % 2]?.writeOnce(write)] as const),
-    )
-    const byKey = Map.groupBy(held, ([key]) => key)
-    expect(byKey.size).toBe(50)
-    for (const each of byKey.values()) expect(new Set(each.map(([, record]) => record)).size).toBe(1)
-    expect(await queuedLines()).toHaveLength(50)
-  })
+it('concurrent writes of many keys are stored once each by two processes', async () => {
+  const writers = [await startProcess(), await startProcess()].map(({ writer }) => writer)
+  const rounds = Array.from({ length: 6 }, (_, round) =>
+    Array.from({ length: 50 }, (_each, i) => ({ key: `k${i}`, write: writeOf(`k${i}`, `${i}`), round })),
+  ).flat()
+  const held = await Promise.all(
+    rounds.map(async ({ key, write, round }) => [key, await writers[round % 2]?.writeOnce(write)] as const),
+  )
+  const byKey = Map.groupBy(held, ([key]) => key)
+  expect(byKey.size).toBe(50)
+  for (const each of byKey.values()) expect(new Set(each.map(([, record]) => record)).size).toBe(1)
+  expect(await queuedLines()).toHaveLength(50)
 })
 
 /** `stored`, `known`, or the time after which the quota has room again. */
@@ -228,9 +199,6 @@ const resultOf = async ({ writer }: Process, write: RecordedWrite): Promise<stri
   }
 }
 
-const countOf = (results: readonly (string | number)[], result: string): number =>
-  results.filter((each) => each === result).length
-
 describe('the quota of a project', () => {
   /** The last part of the window is over up to a part later. */
   const WAIT_MAX_MS = WINDOW_MS + WINDOW_MS / 12
@@ -240,7 +208,7 @@ describe('the quota of a project', () => {
     const [one, other] = [await startProcess(limits), await startProcess(limits)]
     const writes = Array.from({ length: 40 }, (_, i) => writeOf(`k${i}`, `${i}`))
     const results = await Promise.all(writes.map((write, i) => resultOf(i % 2 === 0 ? one : other, write)))
-    expect(countOf(results, 'stored')).toBe(10)
+    expect(results.filter((result) => result === 'stored')).toHaveLength(10)
     const stored = await Promise.all(writes.map(({ name }) => direct.exists(name)))
     expect(stored.filter((exists) => exists === 1)).toHaveLength(10)
     expect(await queuedLines()).toHaveLength(10)
@@ -294,40 +262,13 @@ describe('the quota of a project', () => {
     }
     expect(waits).not.toEqual([])
     expect(afterWaits).toEqual(waits.map(() => 'stored'))
-    // Twelve parts of the window, and the current part.
-    const parts = (await direct.get(names.idempotencyQuotaKey('demo')))?.split(' ')
-    expect(parts?.length).toBeLessThanOrEqual(13)
     const ttlMs = await direct.pttl(names.idempotencyQuotaKey('demo'))
     expect(ttlMs).toBeGreaterThan(0)
     expect(ttlMs).toBeLessThanOrEqual(windowMs + windowMs / 12)
   })
-
-  it('counts records with another window as well', async () => {
-    const [long, short] = [
-      await startProcess({ windowMs: WINDOW_MS, recordsMax: 2 }),
-      await startProcess({ windowMs: 50, recordsMax: 2 }),
-    ]
-    expect(await resultOf(long, writeOf('a', 'a'))).toBe('stored')
-    expect(await resultOf(short, writeOf('b', 'b'))).toBe('stored')
-    expect(await resultOf(long, writeOf('c', 'c'))).toBeLessThan(WAIT_MAX_MS / 10)
-    expect(await direct.pttl(names.idempotencyQuotaKey('demo'))).toBeGreaterThan(WINDOW_MS - 30_000)
-    await vi.waitUntil(async () => (await resultOf(long, writeOf('c', 'c'))) === 'stored')
-    expect(await resultOf(short, writeOf('d', 'd'))).toBeGreaterThan(1_000)
-  })
 })
 
 describe('a connection that is cut between a commit and its reply', () => {
-  it('causes a retry, and the writes are stored once', async () => {
-    const { writer, proxy } = await startProcess()
-    await writer.writeOnce(writeOf('warm-up', 'warm-up'))
-    const writes = ['a', 'b'].map((line) => writeOf(line, line))
-    proxy.cutAnswerTo(writes[1]?.record ?? '')
-    const held = await Promise.all(writes.map((write) => writer.writeOnce(write)))
-    expect(proxy.cuts).toBe(1)
-    expect(held).toEqual(writes.map(({ record }) => record))
-    expect(await queuedLines()).toEqual(['a', 'b', 'warm-up'])
-  })
-
   it('causes a retry that stores nothing if the rows have left the queue by then', async () => {
     const { writer, proxy } = await startProcess()
     const write = writeOf('k', 'a')
@@ -349,32 +290,6 @@ describe('a connection that is cut between a commit and its reply', () => {
     expect(await next.writer.writeOnce(writeOf('k', 'b'))).toBe(write.record)
     expect(await queuedLines()).toEqual(['a'])
     await lost
-  })
-})
-
-describe('a Redis that is unavailable', () => {
-  it('is reported in time, and nothing is stored in part', async () => {
-    const { writer, proxy, queue } = await startProcess()
-    await proxy.down()
-    const startedMs = performance.now()
-    const writes = ['a', 'a', 'b'].map((key) => writer.writeOnce(writeOf(key, key)))
-    const results = await Promise.allSettled(writes)
-    expect(performance.now() - startedMs).toBeLessThan(2_500)
-    for (const result of results) expect(result).toMatchObject({ reason: expect.any(QueueUnavailableError) })
-    await proxy.up()
-    await vi.waitUntil(() => queue.isConnected)
-    const again = writeOf('a', 'a')
-    expect(await writer.writeOnce(again)).toBe(again.record)
-    expect(await queuedLines()).toEqual(['a'])
-  })
-
-  it('gets the script again after it has lost it', async () => {
-    const { writer } = await startProcess()
-    await writer.writeOnce(writeOf('a', 'a'))
-    await direct.script('FLUSH')
-    const write = writeOf('b', 'b')
-    expect(await writer.writeOnce(write)).toBe(write.record)
-    expect(await queuedLines()).toEqual(['a', 'b'])
   })
 })
 

@@ -1,11 +1,11 @@
-import { chunkText, entryText, type HttpConnection, postHead, postText } from '@sluice/harness'
+import { entryText, type HttpConnection, postHead, postText } from '@sluice/harness'
 import { PATIENCE_MS } from '@sluice/harness/waiting'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connectionLimits, type ConnectionLimits } from '../../src/connections/connection-limits.ts'
-import { codeOf, expectResponses, freshTestApi, openConnections, rebuild } from '../support/shared-api.ts'
+import { codeOf, expectResponses, freshTestApi, rebuild } from '../support/shared-api.ts'
 
 /** Each test shortens the timeout that is to close its connection. The others are longer than a test. */
 const never: ConnectionLimits = {
@@ -32,36 +32,16 @@ async function dribble(connection: HttpConnection, text: string): Promise<void> 
 }
 
 describe('the connection of a slow client is closed', () => {
-  const headers = { headersMs: 300 }
-  const body = { headersMs: 300, requestMs: 600 }
+  const large = ['Content-Length: 1000000']
+  const small = ['Content-Length: 10000']
 
-  it.each<[what: string, limits: Partial<ConnectionLimits>, start: () => string, more: string, code: string]>(
-    [
-      [
-        'while it sends headers slowly, with the reason',
-        headers,
-        () => 'POST /v1/logs HTTP/1.1\r\n',
-        'X-Note: a\r\n',
-        'request_timeout',
-      ],
-      [
-        'while it sends a body slowly, with the reason',
-        body,
-        () => postHead(api.key, ['Content-Length: 1000000']),
-        ' ',
-        'request_timeout',
-      ],
-      [
-        'while it sends the rest of a small rejected body slowly, without a second response',
-        body,
-        () => postHead('unknown', ['Content-Length: 10000']),
-        ' ',
-        'unauthorized',
-      ],
-      ['while it sends garbage, without a second answer', {}, () => 'garbage\r\n\r\n', 'x', 'bad_request'],
-    ],
-  )('%s', async (_what, limits, start, more, code) => {
-    await limit(limits)
+  it.each<[what: string, start: () => string, more: string, code: string]>([
+    ['headers', () => 'POST /v1/logs HTTP/1.1\r\n', 'X-Note: a\r\n', 'request_timeout'],
+    ['a body', () => postHead(api.key, large), ' ', 'request_timeout'],
+    ['the rest of a small rejected body', () => postHead('unknown', small), ' ', 'unauthorized'],
+    ['garbage', () => 'garbage\r\n\r\n', 'x', 'bad_request'],
+  ])('while it sends %s, with one response', async (_what, start, more, code) => {
+    await limit({ headersMs: 300, requestMs: 600 })
     const connection = await api.connect()
     connection.write(start())
     await dribble(connection, more)
@@ -71,7 +51,7 @@ describe('the connection of a slow client is closed', () => {
   })
 
   it('at its own deadline, and not in the same turn of the event loop as many others', async () => {
-    await limit(headers)
+    await limit({ headersMs: 300 })
     let turn = 0
     const turns: number[] = []
     api.app.server.on('clientError', () => turns.push(turn))
@@ -87,18 +67,7 @@ describe('the connection of a slow client is closed', () => {
     for (; turns.length < count && !patience.aborted; turn += 1) await setImmediate()
     await opening
     expect(turns).toHaveLength(count)
-    const mostInOneTurn = Math.max(
-      ...Map.groupBy(turns, (at) => at)
-        .values()
-        .map(({ length }) => length),
-    )
-    expect(mostInOneTurn).toBeLessThan(count / 2)
-  })
-
-  it('if it sends nothing', async () => {
-    await limit(headers)
-    const connection = await api.connect()
-    await expect.poll(() => connection.received).toContain('request_timeout')
+    expect(new Set(turns).size).toBeGreaterThan(2)
   })
 
   it('if it is idle between requests', async () => {
@@ -119,7 +88,7 @@ describe('the connection of a slow client is closed', () => {
     await expectResponses(connection, 202)
   })
 
-  it.each([1, 8, 50])(
+  it.each([1, 50])(
     'if it sends all the time, %i requests at once, and does not read responses',
     async (count) => {
       await limit({ staleMs: 500 })
@@ -159,22 +128,7 @@ describe('a request that is rejected before its body is read', () => {
   })
 
   it.each([
-    ['a small body', postText(key, entryText), 401],
-    ['an empty body', postText(key, ''), 401],
-    ['a GET', 'GET /v1/logs HTTP/1.1\r\nHost: x\r\n\r\n', 405],
-    ['an unknown path', 'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n', 404],
-  ])('keeps its connection after %s', async (_what, text, status) => {
-    const connection = await api.connect()
-    connection.write(text)
-    await expectResponses(connection, status)
-    connection.write(postText(api.key, entryText))
-    await expectResponses(connection, status, 202)
-  })
-
-  it.each([
     ['an unknown key', `POST /v1/logs HTTP/1.1\r\nAuthorization: Bearer ${key}`, 401],
-    ['another method', 'PUT /v1/logs HTTP/1.1', 405],
-    ['another path', 'POST /v1/events HTTP/1.1', 404],
     ['a path that cannot be decoded', 'POST /%zz HTTP/1.1', 400],
     ['a health check', 'GET /livez HTTP/1.1', 200],
   ])(
@@ -261,34 +215,18 @@ describe('a request that is rejected before its body is read', () => {
   })
 })
 
-describe('garbage after complete requests', () => {
-  it('gets its response after them and does not affect their responses', async () => {
-    api.queue.holding = true
-    const connection = await api.connect()
-    connection.write(`${postText(api.key, entryText).repeat(3)}garbage\r\n\r\n`)
-    await expect.poll(() => api.queue.adds.length).toBeGreaterThan(0)
-    await sleep(50)
-    expect(connection.received).toBe('')
-    api.queue.holding = false
-    for (const { confirm } of api.queue.adds) confirm()
-    await expectResponses(connection, 202, 202, 202, 400)
-    expect(api.queue.rows).toHaveLength(3)
-    await expect.poll(() => connection.isEnded).toBe(true)
-  })
-
-  it('in a body does not affect the response to the request before', async () => {
-    api.queue.holding = true
-    const connection = await api.connect()
-    connection.write(
-      `${postText(api.key, entryText)}${postHead(api.key, ['Transfer-Encoding: chunked'])}no size\r\n`,
-    )
-    await expect.poll(() => api.queue.adds.length).toBe(1)
-    await sleep(50)
-    expect(connection.received).toBe('')
-    for (const { confirm } of api.queue.adds) confirm()
-    await expectResponses(connection, 202, 400)
-    expect(api.queue.rows).toHaveLength(1)
-  })
+it('garbage after complete requests gets its response after them and does not affect theirs', async () => {
+  api.queue.holding = true
+  const connection = await api.connect()
+  connection.write(`${postText(api.key, entryText).repeat(3)}garbage\r\n\r\n`)
+  await expect.poll(() => api.queue.adds.length).toBeGreaterThan(0)
+  await sleep(50)
+  expect(connection.received).toBe('')
+  api.queue.holding = false
+  for (const { confirm } of api.queue.adds) confirm()
+  await expectResponses(connection, 202, 202, 202, 400)
+  expect(api.queue.rows).toHaveLength(3)
+  await expect.poll(() => connection.isEnded).toBe(true)
 })
 
 it('CONNECT is rejected, and the connection is closed', async () => {
@@ -298,22 +236,4 @@ it('CONNECT is rejected, and the connection is closed', async () => {
   expect(response?.headers['allow']).toBe('POST')
   expect(response && codeOf(response)).toBe('method_not_allowed')
   await expect.poll(() => connection.isEnded).toBe(true)
-})
-
-it.each([
-  ['within its headers', (key: string) => postHead(key, ['Content-Length: 30']).slice(0, -20)],
-  ['before its body', (key: string) => postHead(key, ['Content-Length: 30'])],
-  ['within its body', (key: string) => `${postHead(key, ['Content-Length: 30'])}{"level"`],
-  ['within a chunk', (key: string) => `${postHead(key, ['Transfer-Encoding: chunked'])}1e\r\n{"level"`],
-  [
-    'before the last chunk',
-    (key: string) => `${postHead(key, ['Transfer-Encoding: chunked'])}${chunkText(entryText)}`,
-  ],
-])('an upload that is aborted %s leaves nothing behind', async (_where, text) => {
-  const connection = await api.connect()
-  connection.write(text(api.key))
-  await sleep(30)
-  connection.destroy()
-  await expect.poll(() => openConnections(api)).toBe(0)
-  expect(api.queue.adds).toEqual([])
 })

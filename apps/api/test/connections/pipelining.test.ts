@@ -1,4 +1,4 @@
-import { entryText, type HttpConnection, postHead, postText } from '@sluice/harness'
+import { entryText, type HttpConnection, postText } from '@sluice/harness'
 import { readdir } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
@@ -57,42 +57,6 @@ describe('pipelined requests', () => {
       api.queue.adds[index]?.confirm()
     }
     await expectResponses(connection, 202, 202, 202)
-  })
-
-  it('with large bodies are all accepted', async () => {
-    const connection = await api.connect()
-    const text = postText(api.key, entryOf('a'.repeat(50_000)))
-    for (let sent = 0; sent < waitingRequestsPerConnectionMax * 2; sent += 1) connection.write(text)
-    const accepted = Array.from({ length: waitingRequestsPerConnectionMax * 2 }, () => 202)
-    await expectResponses(connection, ...accepted)
-  })
-
-  it('behind a request that closes the connection are not handled', async () => {
-    const connection = await api.connect()
-    connection.write(postText(api.key, entryText, ['Connection: close']) + postText(api.key, entryText))
-    await expect.poll(() => connection.isEnded).toBe(true)
-    expect(connection.responses[0]?.status).toBe(202)
-    expect(api.queue.rows).toHaveLength(1)
-  })
-
-  it('may follow one whose body arrives slowly', async () => {
-    const connection = await api.connect()
-    connection.write(health + health + postHead(api.key, [`Content-Length: ${entryText.length}`]))
-    await expectResponses(connection, 200, 200)
-    connection.write(entryText + health)
-    await expectResponses(connection, 200, 200, 202, 200)
-  })
-
-  it('may be followed by others when they have their responses', async () => {
-    const connection = await api.connect()
-    for (let answered = 3; answered <= 9; answered += 3) {
-      connection.write(health.repeat(3))
-      await expectResponses(connection, ...Array.from({ length: answered }, () => 200))
-    }
-    for (const lines of [['Content-Length: 30'], []]) {
-      connection.write(health + postHead(api.key, lines) + (lines.length === 0 ? '' : entryText))
-    }
-    await expectResponses(connection, ...Array.from({ length: 10 }, () => 200), 202, 200, 400)
   })
 
   it('above the limit of a connection are rejected together, after the responses to the others', async () => {

@@ -16,16 +16,13 @@ import { problemOf as problemOfRun } from '../support/intake.ts'
 const text = Buffer.from('{"level":"info","message":"grüße 😀"}'.repeat(500))
 const max = limits.bodyBytesMax
 
+// The default quality of Brotli is the slowest one.
+const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }
 const encodings: readonly (readonly [what: string, header: string, encode: (content: Buffer) => Buffer])[] = [
   ['gzip', 'gzip', gzipSync],
   ['deflate with the zlib wrapper', 'deflate', deflateSync],
   ['deflate without the zlib wrapper', 'deflate', deflateRawSync],
-  // The default quality is the slowest one.
-  [
-    'brotli',
-    'br',
-    (content) => brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
-  ],
+  ['brotli', 'br', (content) => brotliCompressSync(content, brotli)],
   ['zstd', 'zstd', zstdCompressSync],
 ]
 
@@ -35,7 +32,7 @@ const withWindow = (exponent: number): Buffer =>
 
 const decoder = new ContentDecoder()
 /** As the route does: at once if the body is small. */
-const decodeContent = async (body: Buffer, header: string | undefined): Promise<Buffer> =>
+const decodeContent = async (body: Buffer, header: string): Promise<Buffer> =>
   decodeSmall(body, header) ?? (await decoder.decode(body, header, 'demo'))
 
 const problemOf = (body: Buffer, header: string): Promise<Problem> =>
@@ -44,33 +41,20 @@ const problemOf = (body: Buffer, header: string): Promise<Problem> =>
 describe.each(encodings)('a body in %s', (_encoding, header, encode) => {
   const encoded = encode(text)
 
-  it('is decoded', async () => {
+  it('is decoded, also if it is empty', async () => {
     expect(await decodeContent(encoded, header)).toEqual(text)
     expect(await decodeContent(encoded, header.toUpperCase())).toEqual(text)
+    for (const empty of [encode(Buffer.alloc(0)), Buffer.alloc(0)])
+      expect(await decodeContent(empty, header)).toHaveLength(0)
   })
 
-  it('may be empty', async () => {
-    expect(await decodeContent(encode(Buffer.alloc(0)), header)).toEqual(Buffer.alloc(0))
-  })
-
-  it('is rejected wherever it is cut', async () => {
-    for (const length of [1, 2, 5, encoded.length >> 1, encoded.length - 1]) {
-      expect((await problemOf(encoded.subarray(0, length), header)).code).toBe('invalid_encoding')
-    }
-  })
-
-  it.each([
-    ['text', Buffer.from('garbage')],
-    ['one zero', Buffer.from([0])],
-    ['zeros and text', Buffer.from('\0\0garbage')],
-  ])('is rejected if %s follows', async (_what, garbage) => {
-    expect((await problemOf(Buffer.concat([encoded, garbage]), header)).code).toBe('invalid_encoding')
-  })
-
-  it('is rejected if it has another encoding or none', async () => {
-    for (const other of [text, Buffer.alloc(100), Buffer.alloc(100, 0xff)]) {
-      expect((await problemOf(other, header)).code).toBe('invalid_encoding')
-    }
+  it('is rejected if it is cut, continues, or has another encoding or none', async () => {
+    const cut = [1, 2, 5, encoded.length >> 1, encoded.length - 1].map((end) => encoded.subarray(0, end))
+    const continued = ['garbage', '\0', '\0\0garbage'].map((tail) =>
+      Buffer.concat([encoded, Buffer.from(tail)]),
+    )
+    for (const body of [...cut, ...continued, text, Buffer.alloc(100), Buffer.alloc(100, 0xff)])
+      expect((await problemOf(body, header)).code).toBe('invalid_encoding')
   })
 
   it('may have as many bytes as a body, and not one more', async () => {
@@ -78,27 +62,12 @@ describe.each(encodings)('a body in %s', (_encoding, header, encode) => {
     expect((await problemOf(encode(Buffer.alloc(max + 1, 'ab')), header)).code).toBe('body_too_large')
   })
 
-  it('costs about as much as the largest body if it is a decompression bomb', async () => {
-    const [bomb, largest] = [encode(Buffer.alloc(100_000_000)), encode(Buffer.alloc(max))]
-    /** The least of several measurements: garbage collection and a busy machine only add to it. */
-    const cpuMsOf = async (body: Buffer): Promise<number> => {
-      let leastMs = Number.POSITIVE_INFINITY
-      for (let i = 0; i < 5; i += 1) {
-        const cpu = process.cpuUsage()
-        await decodeContent(body, header).catch((error: unknown) => {
-          if (!(error instanceof Problem)) throw error
-        })
-        const { user, system } = process.cpuUsage(cpu)
-        leastMs = Math.min(leastMs, (user + system) / 1_000)
-      }
-      return leastMs
-    }
+  it('takes no more memory than a few of the largest bodies if it is a decompression bomb', async () => {
+    const bomb = encode(Buffer.alloc(100_000_000))
     const memory = process.memoryUsage()
     expect((await problemOf(bomb, header)).code).toBe('body_too_large')
     const { external, arrayBuffers } = process.memoryUsage()
     expect(external + arrayBuffers - memory.external - memory.arrayBuffers).toBeLessThan(6 * max)
-    // The bomb has twenty times as many bytes.
-    expect(await cpuMsOf(bomb)).toBeLessThan(6 * (await cpuMsOf(largest)) + 50)
   })
 })
 
@@ -107,51 +76,35 @@ const skippableFrame = Buffer.from([0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0])
 const times = (part: Buffer): Buffer =>
   Buffer.concat(Array.from({ length: Math.floor(max / part.length) }, () => part))
 
-describe.each([
+it.each([
   { header: 'gzip', encode: gzipSync, emptyParts: [gzipSync('')] },
   { header: 'zstd', encode: zstdCompressSync, emptyParts: [zstdCompressSync(''), skippableFrame] },
-])('a body of several parts in $header', ({ header, encode, emptyParts }) => {
-  it('is decoded completely', async () => {
-    const parts = ['a', '', 'b'].map((part) => encode(part))
-    expect(await decodeContent(Buffer.concat(parts), header)).toEqual(Buffer.from('ab'))
-    const cut = Buffer.concat([...parts, encode(text).subarray(0, 20)])
-    expect((await problemOf(cut, header)).code).toBe('invalid_encoding')
-  })
-
-  it('is rejected if it is a decompression bomb: 5 MB for many gigabytes', async () => {
-    const bomb = times(encode(Buffer.alloc(max - 1)))
-    expect((await problemOf(bomb, header)).code).toBe('body_too_large')
-  })
-
-  it('is decoded within 500 ms of CPU time if its hundreds of thousands of parts are empty', async () => {
-    for (const part of emptyParts) {
-      const body = times(part)
-      const cpu = process.cpuUsage()
-      expect(await decodeContent(body, header)).toHaveLength(0)
-      const { user, system } = process.cpuUsage(cpu)
-      expect((user + system) / 1_000).toBeLessThan(500)
-    }
-  })
+])('a body in $header may have several parts', async ({ header, encode, emptyParts }) => {
+  const parts = ['a', '', 'b'].map((part) => encode(part))
+  expect(await decodeContent(Buffer.concat(parts), header)).toEqual(Buffer.from('ab'))
+  const cut = Buffer.concat([...parts, encode(text).subarray(0, 20)])
+  expect((await problemOf(cut, header)).code).toBe('invalid_encoding')
+  for (const part of emptyParts) expect(await decodeContent(times(part), header)).toHaveLength(0)
+  // 5 MB for many gigabytes.
+  const bomb = times(encode(Buffer.alloc(max - 1)))
+  expect((await problemOf(bomb, header)).code).toBe('body_too_large')
 })
 
-describe('the event loop', () => {
-  it('decodes only small bodies', () => {
-    const { encodedBytesMax, decodedBytesMax } = decodingLimits
-    const noise = randomBytes(decodedBytesMax / 16)
-    const decoded = (bytes: number): Buffer =>
-      gzipSync(Buffer.concat([noise, Buffer.alloc(bytes - noise.length)]))
-    expect(decodeSmall(decoded(decodedBytesMax), 'gzip')).toHaveLength(decodedBytesMax)
-    expect(decodeSmall(decoded(decodedBytesMax + 1), 'gzip')).toBeUndefined()
-    const empty = zstdCompressSync('')
-    const frames = Buffer.concat(Array.from({ length: encodedBytesMax / empty.length + 1 }, () => empty))
-    expect(decodeSmall(frames, 'zstd')).toBeUndefined()
-  })
-
-  it.each(encodings)('does not decode a small bomb in %s', (_what, header, encode) => {
-    const bomb = encode(Buffer.alloc(decodingLimits.decodedBytesMax))
-    expect(bomb.length * decodingLimits.decodedPerEncodedMax).toBeLessThan(decodingLimits.decodedBytesMax)
+it('the event loop decodes only small bodies', () => {
+  const { encodedBytesMax, decodedBytesMax, decodedPerEncodedMax } = decodingLimits
+  const noise = randomBytes(decodedBytesMax / 16)
+  const decoded = (bytes: number): Buffer =>
+    gzipSync(Buffer.concat([noise, Buffer.alloc(bytes - noise.length)]))
+  expect(decodeSmall(decoded(decodedBytesMax), 'gzip')).toHaveLength(decodedBytesMax)
+  expect(decodeSmall(decoded(decodedBytesMax + 1), 'gzip')).toBeUndefined()
+  const empty = zstdCompressSync('')
+  const frames = Buffer.concat(Array.from({ length: encodedBytesMax / empty.length + 1 }, () => empty))
+  expect(decodeSmall(frames, 'zstd')).toBeUndefined()
+  for (const [, header, encode] of encodings) {
+    const bomb = encode(Buffer.alloc(decodedBytesMax))
+    expect(bomb.length * decodedPerEncodedMax).toBeLessThan(decodedBytesMax)
     expect(decodeSmall(bomb, header)).toBeUndefined()
-  })
+  }
 })
 
 describe('bodies that are decoded at the same time', () => {
@@ -187,12 +140,10 @@ describe('bodies that are decoded at the same time', () => {
   })
 
   it('wait for a thread, up to a limit for all projects', async () => {
-    const projects = Array.from({ length: 4 }, (_, i) => `project-${i}`)
-    const found = await Promise.all(projects.map((project) => problemsOf(project, projectWaitingMax - 10)))
-    expect([found.flat().length, decoded.length]).toEqual([
-      4 * (projectWaitingMax - 10) - threadsMax - waitingMax,
-      threadsMax + waitingMax,
-    ])
+    const bodies = projectWaitingMax - 10
+    const found = await Promise.all(['a', 'b', 'c', 'd'].map((project) => problemsOf(project, bodies)))
+    expect(decoded.length).toBe(threadsMax + waitingMax)
+    expect(found.flat().length).toBe(4 * bodies - decoded.length)
   })
 
   it('are decoded by their projects in turn', async () => {
@@ -206,27 +157,4 @@ it('a body in zstd is rejected if its window is above 8 MiB, and in brotli above
   expect((await problemOf(withWindow(14), 'zstd')).message).toContain('too much memory')
   const params = { [constants.BROTLI_PARAM_LARGE_WINDOW]: 1, [constants.BROTLI_PARAM_LGWIN]: 30 }
   expect((await problemOf(brotliCompressSync(text, { params }), 'br')).code).toBe('invalid_encoding')
-})
-
-describe('an encoding', () => {
-  it.each([undefined, 'identity', 'IDENTITY'])('is optional: %s', async (header) => {
-    expect(await decodeContent(text, header)).toBe(text)
-  })
-
-  it('may have its earlier name, and leaves an empty body empty', async () => {
-    expect(await decodeContent(gzipSync(text), 'x-gzip')).toEqual(text)
-    expect(await decodeContent(Buffer.alloc(0), 'gzip')).toHaveLength(0)
-    expect(await decodeContent(Buffer.alloc(0), 'zstd')).toHaveLength(0)
-  })
-
-  it.each(['', 'lz4', 'compress', 'gzip, gzip', 'gzip,identity', 'gzip;q=1', '*', 'toString', '__proto__'])(
-    'that is not supported is rejected, and the response lists those that are: "%s"',
-    async (header) => {
-      const { code, headers } = await problemOf(text, header)
-      expect({ code, headers }).toEqual({
-        code: 'unsupported_encoding',
-        headers: { 'accept-encoding': 'gzip, deflate, br, zstd' },
-      })
-    },
-  )
 })

@@ -1,91 +1,69 @@
 import { IdSource, rowAsJson } from '@sluice/rows'
-import { describe, expect, it } from 'vitest'
+import type { LightMyRequestResponse } from 'fastify'
+import { describe, expect, it, vi } from 'vitest'
 import { jsonFormat } from '../../src/intake/body.ts'
-import { Intake, type ParsedRequest } from '../../src/intake/intake.ts'
-import { parseEntries, problemOf, stamp, textOf, validator } from '../support/intake.ts'
+import { Intake } from '../../src/intake/intake.ts'
+import { stamp, textOf, validator } from '../support/intake.ts'
+import { freshTestApi } from '../support/shared-api.ts'
 
-const valid = '{"level":"info","message":"m"}'
-
-const makeIntake = (): Intake => new Intake(validator, new IdSource(Date.now))
-
-const summary = <Scope>({ rows, answer }: ParsedRequest<Scope>) => ({
-  count: rows.count,
-  lines: textOf(rows).split(/(?<=\n)/),
-  answer,
+it('adds to each row the project, retention and time of its request', () => {
+  const intake = new Intake(validator, new IdSource(Date.now))
+  const body = Buffer.from('{"level":"info","message":"m"}')
+  const plus = { ...stamp, receivedAtMs: stamp.receivedAtMs + 1 }
+  for (const [each, project, expires, received] of [
+    [stamp, 'demo', '2026-12-21', '2026-11-20 00:00:00.000'],
+    [{ ...stamp, projectId: 'other' }, 'other', '2026-12-21', '2026-11-20 00:00:00.000'],
+    [{ ...stamp, retentionDays: 1 }, 'demo', '2026-11-22', '2026-11-20 00:00:00.000'],
+    [plus, 'demo', '2026-12-21', '2026-11-20 00:00:00.001'],
+    [stamp, 'demo', '2026-12-21', '2026-11-20 00:00:00.000'],
+  ] as const) {
+    const line = intake.scan(body, each, jsonFormat, ({ rows }) => ({ text: textOf(rows) }))?.text ?? ''
+    const row = { project_id: project, expires_on: expires, received_at: received }
+    expect(JSON.parse(rowAsJson(line) ?? '')).toMatchObject(row)
+  }
 })
 
-/** Scans a body, or parses it. */
-async function parse(text: string, intake = makeIntake(), requestStamp = stamp) {
-  const body = Buffer.from(text)
-  return (
-    intake.scan(body, requestStamp, jsonFormat, summary) ??
-    summary(await parseEntries(intake, body, requestStamp, jsonFormat))
-  )
-}
+describe('each of several concurrent requests stores its own rows', () => {
+  const api = freshTestApi()
+  // Of the same length and of others: each body overwrites the rows of the one before in the scanner's memory.
+  const messages = ['one', 'two', 'longer than the others', '4']
+  const ENTRIES = 20
 
-describe('Intake', () => {
-  it('makes one line for each entry, and counts the rows', async () => {
-    const { count, lines } = await parse(`[${valid},{"level":"error","message":"a\\nb"},${valid}]`)
-    expect(count).toBe(3)
-    expect(lines).toHaveLength(3)
-    for (const line of lines) expect(readRow(line)).toHaveProperty('project_id', 'demo')
-  })
+  const send = (message: string, key?: string): Promise<LightMyRequestResponse> => {
+    const entries = Array.from({ length: ENTRIES }, () => ({ level: 'info', message }))
+    return api.post(entries, { headers: { 'idempotency-key': key } })
+  }
 
-  it('adds to each row the project, retention and time of its request', async () => {
-    const intake = makeIntake()
-    const stamps = [
-      stamp,
-      { ...stamp, projectId: 'other' },
-      { ...stamp, retentionDays: 1 },
-      { ...stamp, receivedAtMs: stamp.receivedAtMs + 1 },
-      stamp,
-    ]
-    const stamped: unknown[] = []
-    for (const each of stamps) {
-      const row = readRow((await parse(valid, intake, each)).lines.join(''))
-      stamped.push([row['project_id'], row['expires_on'], row['received_at']])
+  /** Sends the messages, and calls `release` when all bodies are scanned. */
+  async function expectStored(keyOf: (number: number) => string | undefined, release: () => void) {
+    const scan = vi.spyOn(Intake.prototype, 'scan')
+    const requests = messages.map((message, i) => send(message, keyOf(i)))
+    await vi.waitUntil(() => scan.mock.calls.length === messages.length, { interval: 1 })
+    release()
+    expect((await Promise.all(requests)).map(({ statusCode }) => statusCode)).toEqual([202, 202, 202, 202])
+    const stored = Object.groupBy(api.queue.rows, ({ message = '' }) => message)
+    expect(messages.map((message) => stored[message]?.length)).toEqual(messages.map(() => ENTRIES))
+  }
+
+  it('while they wait for a commit of idempotency keys', async () => {
+    api.queue.holding = true
+    const inFlight = send('in flight', 'in-flight')
+    await vi.waitUntil(() => api.queue.adds.length === 1)
+    const release = (): void => {
+      expect(api.queue.adds).toHaveLength(1)
+      api.queue.holding = false
+      api.queue.adds[0]?.confirm()
     }
-    expect(stamped).toEqual([
-      ['demo', '2026-12-21', '2026-11-20 00:00:00.000'],
-      ['other', '2026-12-21', '2026-11-20 00:00:00.000'],
-      ['demo', '2026-11-22', '2026-11-20 00:00:00.000'],
-      ['demo', '2026-12-21', '2026-11-20 00:00:00.001'],
-      ['demo', '2026-12-21', '2026-11-20 00:00:00.000'],
-    ])
+    await expectStored((i) => `key-${i}`, release)
+    expect((await inFlight).statusCode).toBe(202)
   })
 
-  it('responds with the id of the row, scanned or parsed', async () => {
-    for (const members of ['', ',"n":1e400']) {
-      const { answer, lines } = await parse(`{"level":"info","message":"m"${members}}`)
-      const { id } = JSON.parse(answer) as { id: string }
-      expect(readRow(lines[0] ?? '')).toMatchObject({ id })
-    }
-  })
-
-  it('describes the first error of an invalid entry in the message', async () => {
-    const problem = await problemOf(() => parse('{"level":"info","message":"m","service":7}'))
-    expect(problem).toMatchObject({
-      code: 'invalid_entry',
-      message: '/service: must be of type string or null.',
-      errors: [{ path: '/service', code: 'wrong_type' }],
-    })
-  })
-
-  it('reports missing fields of an entry that is too large to be parsed', async () => {
-    const large = `"a":[${'0,'.repeat(34_000)}0]`
-    expect(await problemOf(() => parse(`{${large},"service":1}`))).toMatchObject({
-      errors: [
-        { path: '', code: 'missing' },
-        { path: '', code: 'missing' },
-        { path: '/service', code: 'wrong_type' },
-      ],
-    })
-    expect(await problemOf(() => parse(`{${large},"level":"info","message":"m"}`))).toMatchObject({
-      errors: [{ path: '', code: 'too_large' }],
-    })
+  it.each([undefined, 'key'])('while they wait for a rate-limit lease, with the key %s', async (key) => {
+    // They pay for their bytes, and wait for the lease of their entries. On a slow machine, some pass on credit before.
+    api.registry.addProject({ limits: { entriesPerSecond: 100, burstEntries: 200 } })
+    api.buckets.level = { entries: 200, bytes: 0 }
+    const lease = Promise.withResolvers<void>()
+    api.buckets.beforeAnswer = () => (api.buckets.requests.length === 1 ? Promise.resolve() : lease.promise)
+    await expectStored((i) => key && `${key}-${i}`, lease.resolve)
   })
 })
-
-function readRow(line: string): Record<string, string> {
-  return JSON.parse(rowAsJson(line) ?? '') as Record<string, string>
-}

@@ -3,7 +3,7 @@ import { anyStyle, invalidEntry, toJson, validEntry } from '@sluice/rows/testing
 import { type EntryError, limits } from '@sluice/schema'
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { jsonFormat, ndjsonFormat } from '../../src/intake/body.ts'
+import { type BodyFormat, jsonFormat, ndjsonFormat } from '../../src/intake/body.ts'
 import { Intake } from '../../src/intake/intake.ts'
 import { Problem } from '../../src/problems.ts'
 import { noScanner, parseEntries, sameId, stamp, textOf, validator } from '../support/intake.ts'
@@ -28,9 +28,15 @@ interface Outcome {
   readonly errors: readonly string[]
 }
 
-async function parse({ text, isNdjson }: Body): Promise<Outcome> {
+/** @param steps into which the body is divided, about */
+async function parse({ text, isNdjson }: Body, steps: number): Promise<Outcome> {
+  const { findEntries } = isNdjson ? ndjsonFormat : jsonFormat
+  const findInSteps: BodyFormat['findEntries'] = (bytes) => {
+    const finder = findEntries(bytes)
+    return { step: () => finder.step(Math.ceil(text.length / steps)) }
+  }
   try {
-    const format = isNdjson ? ndjsonFormat : jsonFormat
+    const format = { isNdjson, findEntries: findInSteps }
     const { rows, entries, answer } = await parseEntries(intake, Buffer.from(text), stamp, format)
     const { id, errors = [] } = JSON.parse(answer) as { id?: string; errors?: IndexedError[] }
     const listed = errors.map((error) => describeError(error, error.index))
@@ -112,7 +118,6 @@ const object = (members: readonly Member[], blank = ''): string =>
   `{${members.map(([name, value]) => `${blank}${name}${blank}:${blank}${value}`).join(',')}${blank}}`
 const array = (values: readonly string[], blank = ''): string =>
   `[${blank}${values.join(`${blank},`)}${blank}]`
-const repeat = (value: string, count: number): string => array(Array.from({ length: count }, () => value))
 const nested = (levels: number, value: string): string =>
   `${'{"a":'.repeat(levels)}${value}${'}'.repeat(levels)}`
 
@@ -120,21 +125,11 @@ const { metadataBytesMax, metadataDepthMax, serviceCharactersMax } = limits
 const anyLevels = fc.integer({ min: metadataDepthMax - 2, max: metadataDepthMax + 1 })
 const anyBlank = fc.constantFrom('', '', ' ', '\t\r')
 
+const memberNames =
+  '"level" "l\\u0065vel" "message" "metadata" "\\u006Detadata" "service" "logs" "a" "\\u0061" "__proto__" ""'
 /** Members that may be repeated, invalid, spelled with escapes, or nested about as deep as metadata may be. */
 const anyMember: fc.Arbitrary<Member> = fc.tuple(
-  fc.constantFrom(
-    '"level"',
-    '"l\\u0065vel"',
-    '"message"',
-    '"metadata"',
-    '"\\u006Detadata"',
-    '"service"',
-    '"logs"',
-    '"a"',
-    '"\\u0061"',
-    '"__proto__"',
-    '""',
-  ),
+  fc.constantFrom(...memberNames.split(' ')),
   fc.oneof(
     fc.constantFrom('"info"', '"\\u0069nfo"', '"\\ud800"', 'null', '1e400', '9007199254740993', '-0', '[]'),
     fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.stringify(value)),
@@ -145,16 +140,12 @@ const anyMember: fc.Arbitrary<Member> = fc.tuple(
 const info: Member = ['"level"', '"info"']
 const message: Member = ['"message"', '"m"']
 
+const anyEntry = fc.oneof(
+  validEntry,
+  invalidEntry.map(({ entry }) => entry),
+)
 const smallEntry = fc.oneof(
-  fc
-    .tuple(
-      fc.oneof(
-        validEntry,
-        invalidEntry.map(({ entry }) => entry),
-      ),
-      anyStyle,
-    )
-    .map(([entry, style]) => toJson(entry, style).replaceAll('\n', ' ')),
+  fc.tuple(anyEntry, anyStyle).map(([entry, style]) => toJson(entry, style).replaceAll('\n', ' ')),
   fc
     .tuple(fc.array(anyMember, { maxLength: 5 }), anyBlank)
     .map(([members, blank]) => object([info, message, ...members], blank)),
@@ -164,74 +155,64 @@ const smallEntry = fc.oneof(
 
 /** Metadata of about the maximum size when it is stored, which may be much longer in the body. */
 const bulk = fc
-  .record({
-    unit: fc.constantFrom(['0', 1], ['-0', 1], ['0.10000000000000000555', 3], ['"\\u0061"', 3], [' 12', 2]),
-    over: fc.constantFrom(-1_000, -10, 10, 2_000),
-    levels: fc.oneof(fc.constant(1), anyLevels),
-  })
-  .map(({ unit: [unit, storedBytes], over, levels }) => {
+  .tuple(
+    fc.constantFrom(['0', 1], ['-0', 1], ['0.10000000000000000555', 3], ['"\\u0061"', 3], [' 12', 2]),
+    fc.constantFrom(-1_000, -10, 10, 2_000),
+    fc.oneof(fc.constant(1), anyLevels),
+  )
+  .map(([[unit, storedBytes], over, levels]) => {
     const count = Math.floor((metadataBytesMax + over - 6 * levels) / (storedBytes + 1))
-    return nested(levels, repeat(unit, count))
+    return nested(levels, array(Array<string>(count).fill(unit)))
   })
 
+const largeMembers: readonly Member[] = [
+  ['"level"', 'null'],
+  ['"url"', '[]'],
+  ['"stack"', `"${'é'.repeat(limits.stackCharactersMax)}"`],
+  ['"service"', `"${'\\ud83d\\ude00'.repeat(serviceCharactersMax)}"`],
+]
 /** Entries that may be too large to be parsed. */
 const largeEntry = fc.oneof(
   fc
-    .record({
-      first: fc.subarray([info, message]),
-      place: fc.constantFrom('"metadata"', '"b"'),
+    .tuple(
+      fc.subarray([info, message]),
+      fc.constantFrom('"metadata"', '"b"'),
       bulk,
-      more: fc.subarray<Member>([
-        ['"level"', 'null'],
-        ['"url"', '[]'],
-        ['"stack"', `"${'é'.repeat(limits.stackCharactersMax)}"`],
-        ['"service"', `"${'\\ud83d\\ude00'.repeat(serviceCharactersMax)}"`],
-      ]),
-    })
-    .map(({ first, place, bulk: value, more }) => object([...first, [place, value], ...more])),
+      fc.subarray([...largeMembers]),
+    )
+    .map(([first, place, value, more]) => object([...first, [place, value], ...more])),
   // The last of them counts.
   fc
-    .array(fc.constantFrom(`"${'a'.repeat(13 * serviceCharactersMax)}"`, '"s"', 'null'), {
-      minLength: 1,
-      maxLength: 3,
-    })
+    .subarray([`"${'a'.repeat(13 * serviceCharactersMax)}"`, '"s"', 'null'], { minLength: 1 })
     .map((values) => object([info, message, ...values.map((value): Member => ['"service"', value])])),
 )
 
+const manyEntries = fc.integer({ min: 99, max: 101 }).map((length) => Array<string>(length).fill('{}'))
 const anyEntries = (entry: fc.Arbitrary<string>): fc.Arbitrary<string[]> =>
   fc.oneof(
     { weight: 20, arbitrary: fc.array(entry, { maxLength: 3 }) },
-    {
-      weight: 1,
-      arbitrary: fc.integer({ min: 99, max: 101 }).map((length) => Array<string>(length).fill('{}')),
-    },
+    { weight: 1, arbitrary: manyEntries },
   )
 
 /** An object with "logs", which may be repeated and of another type, and fields next to it. */
 function logsObject(entry: fc.Arbitrary<string>): fc.Arbitrary<string> {
-  const logs = fc.tuple(
-    fc.constantFrom('"logs"', '"l\\u006fgs"'),
-    fc.oneof(
-      anyEntries(entry).map((entries) => array(entries)),
-      fc.constantFrom('null', '{"logs":[]}', '1e400'),
-    ),
+  const value = fc.oneof(
+    anyEntries(entry).map((entries) => array(entries)),
+    fc.constantFrom('null', '{"logs":[]}', '1e400'),
   )
+  const logs = fc.tuple(fc.constantFrom('"logs"', '"l\\u006fgs"'), value)
   return fc.array(fc.oneof(logs, anyMember), { minLength: 1, maxLength: 3 }).map((members) => object(members))
 }
 
-const lines = (entry: fc.Arbitrary<string>): fc.Arbitrary<string> =>
-  fc
-    .tuple(
-      anyEntries(fc.oneof(entry, fc.constantFrom('', ' ', '{', '1 2'))),
-      fc.constantFrom('\n', '\r\n', '\n\n'),
-    )
-    .map(([entries, end]) => entries.map((each) => each + end).join(''))
-
 function bodies(entry: fc.Arbitrary<string>): fc.Arbitrary<Body> {
   const batch = fc.tuple(anyEntries(entry), anyBlank).map(([entries, blank]) => array(entries, blank))
+  const line = fc.oneof(entry, fc.constantFrom('', ' ', '{', '1 2'))
+  const lines = fc
+    .tuple(anyEntries(line), fc.constantFrom('\n', '\r\n', '\n\n'))
+    .map(([entries, end]) => entries.map((each) => each + end).join(''))
   return fc.oneof(
     fc.oneof(entry, batch, logsObject(entry)).map((text) => ({ text, isNdjson: false })),
-    lines(entry).map((text) => ({ text, isNdjson: true })),
+    lines.map((text) => ({ text, isNdjson: true })),
   )
 }
 
@@ -242,19 +223,17 @@ const damagedBody: fc.Arbitrary<Body> = fc
     return { text: (text.slice(0, at) + put + text.slice(at + 1)).toWellFormed(), isNdjson }
   })
 
-it('has the same rows and errors as if the whole body were parsed at once', async () => {
+it('has the same rows and errors as if the whole body were parsed at once, in steps of any size', async () => {
   const anyBody = fc.oneof(
     { weight: 4, arbitrary: bodies(smallEntry) },
     { weight: 1, arbitrary: damagedBody },
     { weight: 1, arbitrary: bodies(largeEntry) },
   )
+  const notEmpty = anyBody.filter(({ text }) => text !== '')
   await fc.assert(
-    fc.asyncProperty(
-      anyBody.filter(({ text }) => text !== ''),
-      async (body) => {
-        expect(await parse(body)).toEqual(reference(body))
-      },
-    ),
+    fc.asyncProperty(notEmpty, fc.constantFrom(1, 40), async (body, steps) => {
+      expect(await parse(body, steps)).toEqual(reference(body))
+    }),
     runs,
   )
 })

@@ -1,5 +1,4 @@
 import { chunkText, entryText, type HttpConnection, postHead, postText } from '@sluice/harness'
-import { limits } from '@sluice/schema'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { gzipSync } from 'node:zlib'
 import { problemCode } from '../support/problem.ts'
@@ -67,14 +66,9 @@ describe('bodies in flight', () => {
   it('are not requested with 100 Continue if they do not fit', async () => {
     await start(declared(api.key, MEBIBYTE - 10))
     await held(MEBIBYTE - 10)
-    for (const [bytes, status] of [
-      [100_000, 503],
-      [limits.bodyBytesMax + 1, 413],
-    ] as const) {
-      const rejected = await start(postHead(api.key, ['Expect: 100-continue', `Content-Length: ${bytes}`]))
-      await expectResponses(rejected, status)
-      expect(rejected.received).not.toContain('100 Continue')
-    }
+    const rejected = await start(postHead(api.key, ['Expect: 100-continue', 'Content-Length: 100000']))
+    await expectResponses(rejected, 503)
+    expect(rejected.received).not.toContain('100 Continue')
   })
 
   it('count with their decoded content', async () => {
@@ -124,36 +118,21 @@ describe('nothing is held any more', () => {
     await held(0)
   })
 
-  /** Requests whose bodies no handler uses. */
-  const unread = [
+  // No handler uses these bodies.
+  it.each([
     ['OPTIONS', '/services/collector', 200],
-    ['OPTIONS', '/services/collector/event', 200],
-    ['OPTIONS', '/services/collector/event/1.0', 200],
     ['OPTIONS', '/services/collector/raw', 405],
     ['OPTIONS', '/v1/logs', 405],
     ['PUT', '/v1/logs', 405],
-    ['PATCH', '/services/collector', 405],
     ['GET', '/elasticsearch/', 200],
-    ['POST', '/elasticsearch/', 405],
-    ['GET', '/elasticsearch/_bulk', 405],
-    ['GET', '/api/v1/validate', 200],
-    ['GET', '/services/collector/health', 200],
     ['POST', '/services/collector/health', 405],
-    ['DELETE', '/loki/api/v1/push', 405],
     ['GET', '/livez', 200],
-    ['GET', '/docs', 200],
-    ['GET', '/openapi.json', 200],
-    ['POST', '/openapi.json', 404],
-    ['OPTIONS', '/unknown', 404],
     ['POST', '/unknown', 404],
-  ] as const
-
-  it.each(unread)('after %s %s with a body', async (method, url, status) => {
+  ])('after %s %s with a body', async (method, url, status) => {
     const key = `Authorization: Bearer ${api.key}\r\nDD-API-KEY: ${api.key}`
     const head = `${method} ${url} HTTP/1.1\r\nHost: x\r\n${key}\r\n`
     const length = `${head}Content-Length: 1000\r\n`
     for (const text of [
-      `${length}\r\n${' '.repeat(1_000)}`,
       `${length}Content-Type: application/json\r\n\r\n${' '.repeat(1_000)}`,
       `${head}Transfer-Encoding: chunked\r\n\r\n${chunkText(' '.repeat(1_000))}0\r\n\r\n`,
       // The client waits for a response before it sends the body.
@@ -163,12 +142,5 @@ describe('nothing is held any more', () => {
       await expectResponses(connection, status)
       expect(api.bodies.status).toMatchObject({ bytes: 0, rejected: 0 })
     }
-  })
-
-  it('after garbage in a chunked body', async () => {
-    const connection = await start(`${chunked(api.key)}${chunkText(' '.repeat(10))}no size\r\n`)
-    await expectResponses(connection, 400)
-    connection.destroy()
-    await held(0)
   })
 })

@@ -31,10 +31,10 @@ async function sendUnread(): Promise<HttpConnection> {
 
 it('a small response is not held any more when it is sent', () => {
   const response = new EventEmitter() as ServerResponse
-  for (const [bytes, left] of [
+  for (const [bytes = 0, left] of [
     [65_535, 0],
     [65_536, 65_536],
-  ] as const) {
+  ]) {
     const held = api.bodies.open('p')
     held.hold(bytes)
     expect(api.bodies.status.bytes).toBe(bytes)
@@ -88,20 +88,6 @@ it('a request is rejected, and nothing is stored, if there is no room for its re
   expect(api.bodies.status.bytes).toBeLessThanOrEqual(BODY_LIMITS_MIN)
   for (const client of clients) client.destroy()
   await expect.poll(() => api.bodies.status.bytes).toBe(0)
-})
-
-it('a response that is read is held no longer', async () => {
-  const port = await api.listen()
-  const headers = { authorization: `Bearer ${api.key}`, 'content-encoding': 'gzip' }
-  for (let count = 0; count < 2; count += 1) {
-    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', headers, body })
-    const text = await answer.text()
-    expect(Number(answer.headers.get('content-length'))).toBe(text.length)
-    const { items } = JSON.parse(text) as { items: unknown[] }
-    expect(items.length).toBe(limits.recordsPerRequestMax)
-    await expect.poll(() => api.bodies.status.bytes).toBe(0)
-  }
-  api.app.server.closeAllConnections()
 })
 
 it('the response to a client that has left before it is made is not held', async () => {

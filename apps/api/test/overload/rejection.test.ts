@@ -1,42 +1,18 @@
-import { postHead } from '@sluice/harness'
 import { describe, expect, it } from 'vitest'
-import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
+import { QueueFullError } from '@sluice/queue'
 import { problemCode } from '../support/problem.ts'
-import { expectResponses, freshTestApi } from '../support/shared-api.ts'
+import { freshTestApi } from '../support/shared-api.ts'
 
 const entry = { level: 'info', message: 'm' }
 const api = freshTestApi()
 
 describe('an overloaded API', () => {
-  it('rejects entries with Retry-After, and enqueues nothing', async () => {
-    await api.signals.set('queue_depth', 90)
-    const response = await api.post(entry)
-    expect(problemCode(response)).toBe('overloaded')
-    expect(response.headers['retry-after']).toBe('5')
-    expect(api.queue.adds).toEqual([])
-    await api.signals.set('queue_depth', 0)
-    expect((await api.post(entry)).statusCode).toBe(202)
-  })
-
   it('still rejects an invalid key with 401', async () => {
     await api.signals.set('queue_depth', 90)
     expect(problemCode(await api.post(entry, { headers: { authorization: 'Bearer unknown' } }))).toBe(
       'unauthorized',
     )
     expect(api.signals.monitor.status.refused.queue_depth).toBe(0)
-  })
-
-  it('stays alive and ready, because other processes are overloaded as well', async () => {
-    await api.signals.set('redis_memory', 90)
-    for (const url of ['/livez', '/readyz']) expect((await api.app.inject(url)).statusCode).toBe(200)
-  })
-
-  it('responds before the body, and without 100 Continue', async () => {
-    await api.signals.set('event_loop_delay', 90)
-    const connection = await api.connect()
-    connection.write(postHead(api.key, ['Expect: 100-continue', 'Content-Length: 1000']))
-    await expectResponses(connection, 503)
-    expect(connection.received).not.toContain('100 Continue')
   })
 })
 
@@ -50,12 +26,4 @@ it('a full Redis causes 503 for the request, and for the next one without anothe
   expect(problemCode(await api.post(entry))).toBe('overloaded')
   expect(adds).toBe(1)
   expect(api.signals.monitor.status.refused.redis_memory).toBe(2)
-})
-
-it('an unavailable Redis causes 503 with Retry-After, and is not an overload', async () => {
-  api.queue.add = () => Promise.reject(new QueueUnavailableError('down'))
-  const response = await api.post(entry)
-  expect(problemCode(response)).toBe('queue_unavailable')
-  expect(response.headers['retry-after']).toBe('1')
-  expect(api.signals.monitor.status.overloaded).toBe(false)
 })

@@ -14,45 +14,31 @@ const send = (
 
 describe('logs', () => {
   it('are stored', async () => {
+    const source = { hostname: 'h', ddsource: 'nodejs', ddtags: 'env:prod,version:1.2,flag' }
     const response = await send([
-      {
-        message: 'one',
-        status: 'warn',
-        timestamp: 1_763_632_800_123,
-        hostname: 'h',
-        service: 'shop',
-        ddsource: 'nodejs',
-        ddtags: 'env:prod,version:1.2,flag',
-      },
+      { message: 'one', status: 'warn', timestamp: 1_763_632_800_123, service: 'shop', ...source },
       { message: 'two', status: 'OK', ddtags: 'service:cart, env:staging' },
       { message: 'three', status: 'odd', level: 'error', env: 'dev', ddtags: 'env:prod' },
       { message: 'four', status: 200 },
     ])
     expect([response.statusCode, response.body]).toEqual([202, '{}'])
+    const one = { level: 'warn', timestamp: '2025-11-20T10:00:00.123Z', service: 'shop', metadata: source }
+    const two = { level: 'success', service: 'cart', metadata: { ddtags: 'service:cart, env:staging' } }
+    const three = { level: 'error', metadata: { status: 'odd', ddtags: 'env:prod' } }
     expect(storedRows(api)).toMatchObject([
-      {
-        message: 'one',
-        level: 'warn',
-        timestamp: '2025-11-20T10:00:00.123Z',
-        service: 'shop',
-        environment: 'production',
-        metadata: { hostname: 'h', ddsource: 'nodejs', ddtags: 'env:prod,version:1.2,flag' },
-      },
-      {
-        message: 'two',
-        level: 'success',
-        service: 'cart',
-        environment: 'staging',
-        metadata: { ddtags: 'service:cart, env:staging' },
-      },
-      {
-        message: 'three',
-        level: 'error',
-        environment: 'development',
-        metadata: { status: 'odd', ddtags: 'env:prod' },
-      },
+      { message: 'one', environment: 'production', ...one },
+      { message: 'two', environment: 'staging', ...two },
+      { message: 'three', environment: 'development', ...three },
       { message: 'four', level: 'log', metadata: { status: 200 } },
     ])
+  })
+
+  it('may have the largest values, however they are written', async () => {
+    const escaped = String.raw`\u0041`.repeat(limits.messageCharactersMax)
+    const blanks = ' '.repeat(200_000)
+    const response = await send(`[{"message":"${escaped}","stack":"${escaped}"},{"a":${blanks}1}]`)
+    expect(response.body).toBe('{}')
+    expect(api.queue.rows.length).toBe(2)
   })
 
   it('may be one log, or none', async () => {
@@ -85,20 +71,13 @@ describe('logs', () => {
   })
 })
 
-describe('a key', () => {
-  it('is checked by /api/v1/validate', async () => {
-    const validate = (key: string): Promise<LightMyRequestResponse> =>
-      api.app.inject({ url: '/api/v1/validate', headers: { 'dd-api-key': key } })
-    expect((await validate(api.key)).json()).toEqual({ valid: true })
-    const { statusCode, body } = await validate('x')
-    expect(statusCode).toBe(401)
-    expect(body).toContain('Send the header DD-API-KEY with a valid key.')
-  })
-
-  it('is only read from its header', async () => {
-    const elsewhere = { 'dd-api-key': undefined, authorization: `Bearer ${api.key}` }
-    expect((await send({}, elsewhere)).statusCode).toBe(401)
-    const inUrl = await send({}, {}, `/api/v2/logs?dd-api-key=${api.key}`)
-    expect(inUrl.body).toContain('A key in a URL ends up in logs.')
-  })
+it('a key is checked by /api/v1/validate, and is only read from its header', async () => {
+  const validate = (key: string): Promise<LightMyRequestResponse> =>
+    api.app.inject({ url: '/api/v1/validate', headers: { 'dd-api-key': key } })
+  expect((await validate(api.key)).json()).toEqual({ valid: true })
+  expect((await validate('x')).statusCode).toBe(401)
+  const elsewhere = { 'dd-api-key': undefined, authorization: `Bearer ${api.key}` }
+  expect((await send({}, elsewhere)).statusCode).toBe(401)
+  const inUrl = await send({}, {}, `/api/v2/logs?dd-api-key=${api.key}`)
+  expect(inUrl.body).toContain('A key in a URL ends up in logs.')
 })

@@ -1,10 +1,9 @@
 import { FaultProxy } from '@sluice/harness'
-import { Registry, type Project } from '@sluice/projects'
+import type { Project } from '@sluice/projects'
 import { connectRedis, createLogger, installationNames, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
-import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { Problem } from '../../src/problems.ts'
 import type { RateLimit } from '../../src/rate-limits/rate-limit.ts'
 import { ProjectRateLimits } from '../../src/rate-limits/project-rate-limits.ts'
@@ -63,11 +62,6 @@ describe('a bucket', () => {
     expect(level).toEqual({ entries: 0, bytes: 990 })
     // Each project has a bucket of its own.
     expect((await lease({}, limit, 'other')).level.entries).toBe(100)
-  })
-
-  it('pays a cost above the burst if it is full, and is then in debt', async () => {
-    expect(await pay([150, 20_000])).toMatchObject({ paid: [true], level: { entries: -50, bytes: -15_000 } })
-    expect(await pay([1, 1])).toMatchObject({ paid: [false] })
   })
 
   it('leases in advance what is available, or nothing if it rejects a cost', async () => {
@@ -175,34 +169,4 @@ describe('a Redis that becomes unavailable', () => {
     }
     await vi.waitUntil(isLeased, { interval: 5 })
   })
-
-  it('gives credit while it is frozen, and the bucket pays for it afterwards', async () => {
-    proxy.hold('both')
-    for (let i = 0; i < 20; i += 1) expect(await send(rateLimits, project, 25)).toBe('passed')
-    expect(await send(rateLimits, project, 500)).toBeTypeOf('number')
-    proxy.resume()
-    const isPaid = async (): Promise<boolean> => {
-      await send(rateLimits, project, 25)
-      return Number(await redis.hget(names.rateLimitKey('demo'), 'entries')) < 25
-    }
-    await vi.waitUntil(isPaid, { interval: 5 })
-  })
-})
-
-it('a changed limit takes effect within five seconds, or at once with a notification', async () => {
-  const { redisUrl } = inject('services')
-  const registry = new Registry(redis, names.registryPrefix)
-  await registry.projects.create('demo')
-  const { key } = await registry.keys.create('demo')
-  const authenticator = new Authenticator(registry)
-  const rateLimits = await apiProcess(redisUrl)
-  const outcome = async (): Promise<number | 'passed'> =>
-    send(rateLimits, await authenticator.authenticate(`Bearer ${key}`, { ip: '192.0.2.1' }), 100)
-
-  expect(await outcome()).toBe('passed')
-  await registry.projects.setLimits('demo', { entriesPerSecond: 10, burstEntries: 100 })
-  await expect.poll(outcome, { interval: 50 }).toBeTypeOf('number')
-  await registry.projects.setLimits('demo', { entriesPerSecond: 0 })
-  authenticator.invalidate('demo')
-  expect(await outcome()).toBe('passed')
 })

@@ -83,10 +83,4 @@ describe('a request of several chunks', () => {
       expect(answer.headers['retry-after']).toBe(retryAfterS)
     },
   )
-
-  it('fails if the code of this service does, although a part is stored', async () => {
-    replaceFrom(2, failing(new TypeError('a defect')))
-    const answer = await postLogs(api, logs, { 'idempotency-key': 'k' })
-    expect([answer.statusCode, codeOf(answer)]).toEqual([500, 'internal_error'])
-  })
 })

@@ -1,6 +1,5 @@
 import { encodeLogs } from '@sluice/harness/otlp-logs'
-import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
-import { limits } from '@sluice/schema'
+import { QueueUnavailableError } from '@sluice/queue'
 import type { LightMyRequestResponse } from 'fastify'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
@@ -47,27 +46,6 @@ describe('a request with more rows than a chunk', () => {
     expect(messages()).toEqual(numbers(MANY))
     expect(api.counts.accepted).toBe(MANY)
   })
-
-  it('is stored in pieces of bytes', async () => {
-    expect((await bulk(documents(30, `,"n":"${'x'.repeat(60_000)}"`))).statusCode).toBe(200)
-    expect(api.queue.adds.length).toBeGreaterThan(1)
-    expect(messages()).toEqual(numbers(30))
-  })
-
-  it('is to be retried if a piece is not stored, although others are', async () => {
-    failAdds(new QueueFullError('full'), 1)
-    const answer = await bulk(documents(MANY))
-    expect([answer.statusCode, answer.headers['retry-after']]).toEqual([429, '5'])
-    expect(api.counts.rejected).toContainEqual([['queue_unavailable'], 1])
-    expect(api.queue.rows.length).toBe(MANY - chunkLimits.rowsMax)
-    expect(api.counts.accepted).toBe(0)
-  })
-
-  it('has the error of its first piece if nothing is stored', async () => {
-    failAdds(new QueueFullError('full'), 0, 1, 2)
-    expect((await bulk(documents(MANY))).statusCode).toBe(429)
-    expect(api.counts.rejected).toContainEqual([['overloaded'], 1])
-  })
 })
 
 describe('an idempotency key', () => {
@@ -90,7 +68,6 @@ describe('an idempotency key', () => {
 
   it.each([
     [MANY, 1],
-    [1, MANY],
     [MANY, MANY + 1],
   ])(
     'of another body is rejected before anything is stored: %i and then %i documents',
@@ -140,7 +117,6 @@ describe('a rate limit', () => {
   it.each<[what: string, path: string, body: string | Buffer, headers: Record<string, string>, paid: number]>(
     [
       ['each record, valid or not', url, `${documents(30)}{"index":{}}\n7\n{"delete":{}}\n`, {}, 32],
-      ['one entry if there is no record', '/loki/api/v1/push', '{"streams":[]}', {}, 1],
       ['one entry if the body is rejected', url, '{', {}, 1],
       ['the records that were read before the body was rejected', url, `${documents(30)}{`, {}, 30],
       // A message that ends too early.
@@ -161,11 +137,6 @@ describe('a rate limit', () => {
   it('is charged once for records that are not stored', async () => {
     failAdds(new QueueUnavailableError('no answer'), 0)
     expect((await bulk(documents(30))).headers['ratelimit']).toBe('"entries";r=170;t=1')
-  })
-
-  it('may become a debt after a rejected body of many records', async () => {
-    expect((await bulk(`${documents(1_000)}{`)).statusCode).toBe(400)
-    expect((await bulk(documents(1))).statusCode).toBe(429)
   })
 
   it('rejects a request with more records than it has left, and stores nothing', async () => {
@@ -229,17 +200,5 @@ describe('the bytes of a request', () => {
     const headers = { 'content-type': 'application/x-protobuf' }
     const answer = await api.post(block, { url: '/loki/api/v1/push', headers })
     expect([answer.statusCode, api.bodies.status.bytes]).toEqual([503, 0])
-  })
-
-  it('are limited after what its records share is repeated', async () => {
-    const labels = { long: 'l'.repeat(16_000) }
-    const push = (lines: number): Promise<LightMyRequestResponse> =>
-      api.post(
-        { streams: [{ stream: labels, values: Array.from({ length: lines }, () => ['0', 'x']) }] },
-        { url: '/loki/api/v1/push' },
-      )
-    expect((await push(300)).statusCode).toBe(204)
-    expect((await push(Math.ceil(limits.rowBytesPerRequestMax / 16_000) + 20)).statusCode).toBe(413)
-    expect(api.queue.rows.length).toBe(300)
   })
 })

@@ -1,4 +1,10 @@
-import { type ApiKeyRecord, generateApiKey, hashApiKey, type Project } from '@sluice/projects'
+import {
+  type ApiKeyRecord,
+  generateApiKey,
+  hashApiKey,
+  type Project,
+  type RegistryState,
+} from '@sluice/projects'
 
 /** The part of the registry that the authenticator uses, in memory. */
 export class FakeRegistry {
@@ -6,6 +12,7 @@ export class FakeRegistry {
   readonly keysByHash = new Map<string, ApiKeyRecord>()
   /** How many keys were looked up. */
   lookups = 0
+  state: RegistryState = 'known'
   /** Runs before each lookup of keys resolves. */
   beforeAnswer: () => Promise<void> = () => Promise.resolve()
 
@@ -40,6 +47,8 @@ export class FakeRegistry {
       return records
     },
   }
+
+  readonly identity = { read: (): Promise<RegistryState> => Promise.resolve(this.state) }
 
   readonly projects = {
     find: (id: string): Promise<Project | undefined> => Promise.resolve(this.projectsById.get(id)),

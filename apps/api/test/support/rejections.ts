@@ -5,7 +5,7 @@ import type { ProblemCode } from '../../src/problems.ts'
 import type { Body, TestApi } from './test-api.ts'
 
 /** How a request differs from a valid one. */
-interface Change {
+export interface Change {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Body
 }

@@ -85,6 +85,7 @@ export function buildTestApi(
   const writer = new ChunkWriter({
     queues: [queue],
     makeId: randomUUIDv7,
+    monotonicMs: () => performance.now(),
     records: { windowMs: WINDOW_MS, perProjectMax: 1_000_000 },
     follow,
   })

@@ -1,4 +1,3 @@
-import { postText } from '@sluice/harness'
 import { RecordedTraces } from '@sluice/harness/recorded-traces'
 import { QueueUnavailableError } from '@sluice/queue'
 import { createLogger, SettingsError } from '@sluice/runtime'
@@ -6,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readApiConfig } from '../../src/config.ts'
 import { followChunks } from '../../src/chunks/chunk-follower.ts'
 import { RequestTraces, TRACED_PER_S_MAX } from '../../src/traces/request-traces.ts'
-import { openConnections, rebuild } from '../support/shared-api.ts'
+import { rebuild } from '../support/shared-api.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
@@ -70,10 +69,8 @@ describe('a request', () => {
     expect(api.queue.adds[0]?.chunk).not.toHaveProperty('trace')
   })
 
-  it.each<[string, Record<string, string>]>([
-    ['without a traceparent', {}],
-    ['with an invalid traceparent', { traceparent: `00-${traceId}-${spanId}-1` }],
-  ])('%s is traced by chance, and begins a trace', async (_what, headers) => {
+  it('with an invalid traceparent is traced by chance, and begins a trace', async () => {
+    const headers = { traceparent: `00-${traceId}-${spanId}-1` }
     expect(await post(headers)).toBe(202)
     expect(traces.spans).toEqual([])
     random = 0.499
@@ -81,19 +78,10 @@ describe('a request', () => {
     expect(traces.named('POST /v1/logs')[0]?.options.parent).toBeUndefined()
   })
 
-  it('without a valid key is not traced', async () => {
-    expect(await post({ ...sampled, authorization: 'Bearer none' })).toBe(401)
-    expect(traces.spans).toEqual([])
-  })
-
   it('that is rejected is traced, with its reason', async () => {
     expect(await post(sampled, { level: 'none' })).toBe(400)
     const [request] = traces.spans
-    expect(request?.attributes).toMatchObject({
-      'http.response.status_code': 400,
-      'error.type': 'invalid_entry',
-    })
-    expect(request?.ended).toBe('ok')
+    expect(request).toMatchObject({ ended: 'ok', attributes: { 'error.type': 'invalid_entry' } })
     expect(traces.named('chunk')).toEqual([])
   })
 
@@ -110,19 +98,6 @@ describe('a request', () => {
     expect([request?.ended, chunk?.ended]).toEqual(['error', 'error'])
   })
 
-  it('whose client closes the connection before its response is traced', async () => {
-    api.queue.holding = true
-    const client = await api.connect()
-    client.write(postText(api.key, JSON.stringify(entry), [`traceparent: ${sampled.traceparent}`]))
-    const add = await vi.waitUntil(() => api.queue.adds[0])
-    client.destroy()
-    await vi.waitUntil(async () => (await openConnections(api)) === 0)
-    const [request] = traces.named('POST /v1/logs')
-    expect(request?.ended).toBeUndefined()
-    add.confirm()
-    await vi.waitFor(() => expect(request?.ended).toBe('ok'))
-  })
-
   it('above the limit per second is not traced', async () => {
     for (let sent = 0; sent < TRACED_PER_S_MAX + 3; sent += 1) expect(await post()).toBe(202)
     expect(traces.named('POST /v1/logs')).toHaveLength(TRACED_PER_S_MAX)
@@ -130,22 +105,14 @@ describe('a request', () => {
     await post()
     expect(traces.named('POST /v1/logs')).toHaveLength(TRACED_PER_S_MAX + 1)
   })
-
-  it('to another route is not traced', async () => {
-    await api.app.inject({ url: '/livez', headers: sampled })
-    expect(traces.spans).toEqual([])
-  })
 })
 
 describe('a chunk', () => {
-  it.each<[string, (name: string) => Record<string, string>]>([
-    ['without idempotency keys', () => ({})],
-    ['with idempotency keys', (name) => ({ 'idempotency-key': `secret-key-${name}` })],
-  ])('is linked to its traced requests, and they to it: %s', async (_what, headersOf) => {
+  it('is linked to its traced requests, and they to it', async () => {
     await Promise.all([
-      post({ ...headersOf('a'), ...sampled }),
-      post({ ...headersOf('b'), ...notSampled }),
-      post({ ...headersOf('c'), ...sampled }, [entry, entry]),
+      post({ 'idempotency-key': 'secret-key-a', ...sampled }),
+      post({ 'idempotency-key': 'secret-key-b', ...notSampled }),
+      post({ 'idempotency-key': 'secret-key-c', ...sampled }, [entry, entry]),
     ])
     const requests = traces.named('POST /v1/logs')
     expect(requests).toHaveLength(2)
@@ -169,24 +136,6 @@ describe('a chunk', () => {
     expect(add?.chunk.trace).toBe(`00-${chunkTrace}-${chunkSpan}-01`)
     expect(JSON.stringify(traces.spans)).not.toMatch(/secret-key|hello|slk_/)
   })
-
-  it('of a replayed request was not added', async () => {
-    const headers = { ...sampled, 'idempotency-key': 'a-key' }
-    await post(headers)
-    await post(headers)
-    const [first, second] = traces.named('POST /v1/logs')
-    expect(first?.attributes).not.toHaveProperty('sluice.request.is_replay')
-    expect(second?.attributes).toMatchObject({
-      'sluice.request.is_replay': true,
-      'sluice.request.entries': 0,
-    })
-    // The replay was found by an add that stored nothing.
-    expect(traces.named('chunk').map(({ attributes }) => attributes['sluice.chunk.result'])).toEqual([
-      'added',
-      'not added',
-    ])
-    expect(api.queue.adds).toHaveLength(1)
-  })
 })
 
 it('nothing is traced while traces are off', async () => {
@@ -196,32 +145,14 @@ it('nothing is traced while traces are off', async () => {
   for (const { chunk } of api.queue.adds) expect(chunk).not.toHaveProperty('trace')
 })
 
-it('traces are off by default, and all requests are traced if they are on', () => {
-  expect(readApiConfig({})).toMatchObject({ traceSampleRatio: 1 })
-  expect(readApiConfig({}).OTEL_EXPORTER_OTLP_TRACES_ENDPOINT).toBeUndefined()
+it.each(['0', '0.25', '1.0'])('a part of %s may be traced', (text) => {
+  expect(readApiConfig({ OTEL_TRACES_SAMPLER_ARG: text }).traceSampleRatio).toBe(Number(text))
 })
 
-it('the general endpoint of OpenTelemetry does not switch traces on', () => {
-  const config = readApiConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' })
-  expect(config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT).toBeUndefined()
-})
-
-it.each([
-  ['0', 0],
-  ['0.25', 0.25],
-  ['1', 1],
-  ['1.0', 1],
-])('a part of %s is %d', (text, ratio) => {
-  expect(readApiConfig({ OTEL_TRACES_SAMPLER_ARG: text }).traceSampleRatio).toBe(ratio)
-})
-
-it.each(['1.1', '-0.5', '2', 'all', '.5', '10%'])('a part of %s is rejected', (text) => {
+it.each(['1.1', '-0.5', 'all', '.5'])('a part of %s is rejected', (text) => {
   expect(() => readApiConfig({ OTEL_TRACES_SAMPLER_ARG: text })).toThrow(SettingsError)
 })
 
-it.each(['collector:4318', 'grpc://collector:4317', 'http://', 'http:///v1/traces'])(
-  'the endpoint %s is rejected',
-  (url) => {
-    expect(() => readApiConfig({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url })).toThrow(SettingsError)
-  },
-)
+it.each(['collector:4318', 'grpc://collector:4317', 'http://'])('the endpoint %s is rejected', (url) => {
+  expect(() => readApiConfig({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: url })).toThrow(SettingsError)
+})

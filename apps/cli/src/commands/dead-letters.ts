@@ -3,15 +3,7 @@ import type { Command } from 'commander'
 import { withClickHouse } from '../clickhouse-session.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import {
-  JSON_OPTION,
-  LIMIT_OPTION,
-  requireChoice,
-  SLUICE,
-  withChoice,
-  withConnections,
-  withExamples,
-} from '../options.ts'
+import { JSON_OPTION, LIMIT_OPTION, SLUICE, withChoice, withConnections, withExamples } from '../options.ts'
 import { clickhouseAccess } from '../service-access.ts'
 import { type Listing, printList } from '../terminal.ts'
 
@@ -51,13 +43,10 @@ export function define(letters: Command, context: Context): void {
       await stdout.write(`${JSON.stringify(letter, undefined, 2)}\n`)
     })
 
-  withChoice(
-    letters
-      .command('retry')
-      .description('insert the rows again; rows that ClickHouse accepts are no longer dead letters'),
-    NAMES,
-  ).action(async (ids: string[], { all }: { all?: true }) => {
-    const choice = requireChoice(NAMES, ids, all)
+  const retry = letters
+    .command('retry')
+    .description('insert the rows again; rows that ClickHouse accepts are no longer dead letters')
+  withChoice(retry, NAMES, async (choice) => {
     const outcomes = await withStore(async (store) =>
       store.retry(choice === 'all' ? choice : await Promise.all(choice.map((id) => findLetter(store, id)))),
     )
@@ -69,12 +58,10 @@ export function define(letters: Command, context: Context): void {
     if (rejected.length > 0) context.exitCode = 1
   })
 
-  withChoice(letters.command('purge').description('permanently remove dead letters'), NAMES).action(
-    async (ids: string[], { all }: { all?: true }) => {
-      const choice = requireChoice(NAMES, ids, all)
-      await stdout.write(`${await withStore((store) => store.purge(choice))} removed.\n`)
-    },
-  )
+  const purge = letters.command('purge').description('permanently remove dead letters')
+  withChoice(purge, NAMES, async (choice) => {
+    await stdout.write(`${await withStore((store) => store.purge(choice))} removed.\n`)
+  })
 }
 
 const listing: Listing<StoredDeadLetter> = {

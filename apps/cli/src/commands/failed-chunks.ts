@@ -1,21 +1,8 @@
-import {
-  type FailedChunk,
-  FailedChunks,
-  type PurgeOutcome,
-  type RetryOutcome,
-  ShardCount,
-} from '@sluice/queue'
+import { type FailedChunk, FailedChunks, ShardCount } from '@sluice/queue'
 import type { Command } from 'commander'
 import { randomUUID } from 'node:crypto'
 import type { Context } from '../context.ts'
-import {
-  JSON_OPTION,
-  LIMIT_OPTION,
-  requireChoice,
-  withChoice,
-  withConnections,
-  withExamples,
-} from '../options.ts'
+import { JSON_OPTION, LIMIT_OPTION, withChoice, withConnections, withExamples } from '../options.ts'
 import { withRedis } from '../redis-session.ts'
 import { redisAccess } from '../service-access.ts'
 import { escapeControls, type Listing, printList } from '../terminal.ts'
@@ -40,14 +27,8 @@ export function define(chunks: Command, context: Context): void {
     })
   }
 
-  /** Retries or removes the chosen chunks, and reports the failures. @returns a function that counts an outcome */
-  async function settle<Outcome extends RetryOutcome | PurgeOutcome>(
-    act: (failed: FailedChunks, choice: readonly string[] | 'all') => Promise<ReadonlyMap<string, Outcome>>,
-    ids: readonly string[],
-    all: true | undefined,
-  ): Promise<(wanted: Outcome) => number> {
-    const choice = requireChoice(NAMES, ids, all)
-    const outcomes = await withFailedChunks((failed) => act(failed, choice))
+  /** Reports the failures. @returns how many chunks have each outcome */
+  async function report(outcomes: ReadonlyMap<string, string>): Promise<(outcome: string) => number> {
     for (const [id, outcome] of outcomes) {
       const failure = failures[outcome]
       if (failure === undefined) continue
@@ -73,27 +54,24 @@ export function define(chunks: Command, context: Context): void {
       await printList(await withFailedChunks((failed) => failed.list(limit)), listing, json, context)
     })
 
-  withChoice(
-    chunks
-      .command('retry')
-      .description('return chunks to the queue; rows that are stored already are not stored again'),
-    NAMES,
-  ).action(async (ids: string[], { all }: { all?: true }) => {
-    const count = await settle((failed, choice) => failed.retry(choice), ids, all)
+  const retry = chunks
+    .command('retry')
+    .description('return chunks to the queue; rows that are stored already are not stored again')
+  withChoice(retry, NAMES, async (choice) => {
+    const count = await report(await withFailedChunks((failed) => failed.retry(choice)))
     await stdout.write(`${count('requeued')} requeued, ${count('stored')} stored already.\n`)
   })
 
-  withChoice(
-    chunks.command('purge').description('permanently remove chunks and their rows, which were acknowledged'),
-    NAMES,
-  ).action(async (ids: string[], { all }: { all?: true }) => {
-    const count = await settle((failed, choice) => failed.purge(choice), ids, all)
+  const purge = chunks
+    .command('purge')
+    .description('permanently remove chunks and their rows, which were acknowledged')
+  withChoice(purge, NAMES, async (choice) => {
+    const count = await report(await withFailedChunks((failed) => failed.purge(choice)))
     await stdout.write(`${count('removed')} removed.\n`)
   })
 }
 
-/** Why a chunk was not retried or removed. */
-const failures: Readonly<Partial<Record<RetryOutcome | PurgeOutcome, string>>> = {
+const failures: Readonly<Record<string, string>> = {
   damaged: 'is damaged and cannot be retried',
   needed: 'is needed by other chunks of its batch: remove all of them, or retry it',
   missing: 'is not a failed chunk',

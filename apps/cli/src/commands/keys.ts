@@ -7,13 +7,16 @@ import { type Listing, printList } from '../terminal.ts'
 import { parseDuration, parseExpiry } from '../times.ts'
 
 const KEY_ID = `key id, as listed by \`${SLUICE} keys list\``
-/** Long enough to deploy the new key to every sender, and short enough not to be forgotten. */
-const OVERLAP_DEFAULT = [86_400_000, '24h'] as const
-
 export function define(keys: Command, context: Context): void {
-  const { stdout } = context
+  const { stdout, stderr } = context
   const withKeys = <Result>(task: (registry: Registry) => Promise<Result>): Promise<Result> =>
     withRegistry(keys.opts(), context, task)
+  const printJson = (object: object): Promise<void> => stdout.write(`${JSON.stringify(object)}\n`)
+  /** Only the key itself goes to stdout, for scripts: KEY=$(sluice keys create …). */
+  async function printKey(key: string, sentence: string): Promise<void> {
+    await stderr.write(`${sentence} It is not shown again; store it where only the sender can read it:\n`)
+    await stdout.write(`${key}\n`)
+  }
 
   withExamples(
     withConnections(keys, 'redis'),
@@ -40,16 +43,10 @@ export function define(keys: Command, context: Context): void {
       (value) => parseExpiry(value, context.nowMs()),
     )
     .option(...JSON_OPTION)
-    .action(async ({ project, name, scope: scopes, expiresAt, json }: CreateOptions) => {
-      const { key, record } = await withKeys((registry) =>
-        registry.keys.create(project, {
-          ...(name === undefined ? {} : { name }),
-          ...(scopes === undefined ? {} : { scopes }),
-          ...(expiresAt === undefined ? {} : { expiresAt }),
-        }),
-      )
-      if (json) await stdout.write(`${JSON.stringify({ key, ...record })}\n`)
-      else await printKey(key, `${describeNewKey(record)}.`, context)
+    .action(async ({ project, json, scope, ...rest }: CreateOptions) => {
+      const options = scope === undefined ? rest : { ...rest, scopes: scope }
+      const { key, record } = await withKeys((registry) => registry.keys.create(project, options))
+      await (json ? printJson({ key, ...record }) : printKey(key, `${describeNewKey(record)}.`))
     })
 
   keys
@@ -69,14 +66,14 @@ export function define(keys: Command, context: Context): void {
     .addOption(
       new Option('--overlap <time>', 'how long the old key stays valid, such as 30m or 7d')
         .argParser(parseDuration)
-        .default(...OVERLAP_DEFAULT),
+        .default(86_400_000, '24h'),
     )
     .option(...JSON_OPTION)
     .action(async (keyId: string, { overlap, json }: { overlap: number; json?: true }) => {
       const { key, record, replaced } = await withKeys((registry) => registry.keys.rotate(keyId, overlap))
-      if (json) return stdout.write(`${JSON.stringify({ key, ...record, replaced })}\n`)
+      if (json) return printJson({ key, ...record, replaced })
       const end = `${replaced.id} stays valid until ${replaced.expiresAt ?? 'it is revoked'}.`
-      return printKey(key, `${describeNewKey(record)}, to replace ${keyId}; ${end}`, context)
+      return printKey(key, `${describeNewKey(record)}, to replace ${keyId}; ${end}`)
     })
 
   keys
@@ -95,13 +92,6 @@ interface CreateOptions {
   scope?: readonly Scope[]
   expiresAt?: Date
   json?: true
-}
-
-/** Only the key itself goes to stdout, for scripts: KEY=$(sluice keys create …). */
-async function printKey(key: string, sentence: string, context: Context): Promise<void> {
-  const advice = 'It is not shown again; store it where only the sender can read it:'
-  await context.stderr.write(`${sentence} ${advice}\n`)
-  await context.stdout.write(`${key}\n`)
 }
 
 function describeNewKey({ id, projectId, scopes, expiresAt }: ApiKeyRecord): string {

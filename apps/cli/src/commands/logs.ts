@@ -2,17 +2,15 @@ import { environments, levels } from '@sluice/schema'
 import type { Command } from 'commander'
 import { describeClickHouseError, withClickHouse } from '../clickhouse-session.ts'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
-import { UsageError } from '../errors.ts'
 import { jsonLine, textLines } from '../logs/entry-line.ts'
 import { Follower, followUntil } from '../logs/follow.ts'
 import { type LogFilter, type LogRow, LogSource, type TimeRange } from '../logs/log-source.ts'
 import { parseMetadataFilter } from '../logs/metadata-filter.ts'
 import { integer, JSON_OPTION, SLUICE, someOf, withConnections, withExamples } from '../options.ts'
 import { clickhouseAccess, type ClickHouseFlags, readLocalServices } from '../service-access.ts'
-import { painter, printNotice } from '../terminal.ts'
+import { escapeControls, painter } from '../terminal.ts'
 import { parseTime, toPreciseTime } from '../times.ts'
 
-const LIMIT_DEFAULT = 100
 /** ClickHouse sorts this many entries in memory, with all their strings. */
 const LIMIT_MAX = 100_000
 
@@ -47,7 +45,7 @@ export function define(command: Command, context: Context): void {
       'only entries with this value in the metadata, such as metadata.user.id=42; repeated: all of them',
       parseMetadataFilter,
     )
-    .option('--limit <count>', 'maximum number of entries', integer(0, LIMIT_MAX), LIMIT_DEFAULT)
+    .option('--limit <count>', 'maximum number of entries', integer(0, LIMIT_MAX), 100)
     .option(
       '-f, --follow',
       'then print new entries as they arrive, until Ctrl-C; --from and --until do not apply to them',
@@ -61,7 +59,7 @@ export function define(command: Command, context: Context): void {
     ['logs --project shop --from 2026-11-20T08:00Z --until 2026-11-20T09:00Z', 'one hour'],
     ['logs --project shop --where metadata.user.id=42', 'entries with this metadata'],
     ['logs --project shop --search timeout --limit 1000 --json', 'for a program'],
-  ).action((given: LogsOptions) => showLogs(given, context))
+  ).action((given: LogsOptions) => showLogs(command, given, context))
 }
 
 const WHERE_HELP = `
@@ -82,15 +80,12 @@ interface LogsOptions extends ClickHouseFlags, LogFilter, Partial<TimeRange> {
   json?: true
 }
 
-/** `sluice logs`: prints the newest matching entries and, with `follow`, the new entries that arrive. */
-async function showLogs(options: LogsOptions, context: Context): Promise<void> {
+async function showLogs(command: Command, options: LogsOptions, context: Context): Promise<void> {
   const { json, stack } = options
   const projectId = options.project ?? (await readLocalServices(context)).projectId
   if (projectId === undefined)
-    throw new UsageError(
-      'no project is selected: pass --project, or start the local services with `npm start`',
-    )
-  const range = readTimeRange(options, context.nowMs())
+    command.error('no project is selected: pass --project, or start the local services with `npm start`')
+  const range = readTimeRange(command, options, context.nowMs())
   const access = await clickhouseAccess(options, context)
   const paint = painter(context.stdout.colours)
   const print = async (rows: readonly LogRow[]): Promise<void> => {
@@ -98,8 +93,8 @@ async function showLogs(options: LogsOptions, context: Context): Promise<void> {
     await context.stdout.write(lines.map((line) => `${line}\n`).join(''))
   }
   const signal = context.abortOnInterrupt()
-  const report = (message: string): Promise<void> => printNotice(context.stderr, message)
-  const describe = (error: unknown): string | undefined => describeClickHouseError(error, access)
+  const report = (message: string) => context.stderr.write(`sluice: ${escapeControls(message)}\n`)
+  const describe = (error: unknown) => describeClickHouseError(error, access)
   await withClickHouse(access, async (client) => {
     const source = new LogSource(client, projectId, options, signal)
     const follower = options.follow ? new Follower(source, print) : undefined
@@ -140,11 +135,10 @@ async function showLogs(options: LogsOptions, context: Context): Promise<void> {
 /** Clocks of senders may be ahead by some minutes. Timestamps further ahead, of a wrong clock or an attacker, would hide current entries. */
 const FUTURE_ALLOWED_MS = 3_600_000
 
-/** @throws UsageError when the range is empty */
-function readTimeRange({ from, until }: Pick<LogsOptions, 'from' | 'until'>, nowMs: number): TimeRange {
+function readTimeRange(command: Command, { from, until }: LogsOptions, nowMs: number): TimeRange {
   const range = { from, until: until ?? toPreciseTime(nowMs + FUTURE_ALLOWED_MS) }
   if (from === undefined || from < range.until) return range
-  throw new UsageError(
+  return command.error(
     until === undefined
       ? '--from is after the default of --until, one hour from now; pass --until too'
       : '--from must be before --until',

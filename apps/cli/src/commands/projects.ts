@@ -10,17 +10,20 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { readFile } from 'node:fs/promises'
 import * as consumers from 'node:stream/consumers'
 import type { Context } from '../context.ts'
-import { CliError, throwReadError, UsageError } from '../errors.ts'
+import { CliError, throwReadError } from '../errors.ts'
 import { integer, JSON_OPTION, SLUICE, withConnections, withExamples } from '../options.ts'
 import { keysOf, withRegistry } from '../redis-session.ts'
 import { type Listing, printList } from '../terminal.ts'
-
-const PROJECT_ID = `project id, as listed by \`${SLUICE} projects list\``
 
 export function define(projects: Command, context: Context): void {
   const { stdin, stdout } = context
   const withProjects = <Result>(task: (registry: Registry) => Promise<Result>): Promise<Result> =>
     withRegistry(projects.opts(), context, task)
+  const command = (name: string, description: string): Command =>
+    projects
+      .command(name)
+      .description(description)
+      .argument('<id>', `project id, as listed by \`${SLUICE} projects list\``)
 
   withExamples(
     withConnections(projects, 'redis'),
@@ -28,8 +31,8 @@ export function define(projects: Command, context: Context): void {
     ['projects list --json', 'for a program; absent limits are the defaults of the API'],
     ['projects update shop --entries-per-second 1000 --burst-entries 5000', 'limits the entries'],
     [
-      'projects update shop --bytes-per-second unlimited --entries-per-second default',
-      "no limit, and the API's default",
+      'projects update shop --bytes-per-second unlimited --burst-entries default',
+      "none, and the API's default",
     ],
     ['projects disable shop', 'takes effect within five seconds'],
     ['projects delete shop --yes', 'without --yes, shows what would be deleted'],
@@ -62,52 +65,39 @@ export function define(projects: Command, context: Context): void {
       await printList(await withProjects((registry) => registry.projects.list()), listing, json, context)
     })
 
-  for (const [name, enabled, effect, outcome] of [
-    ['disable', false, 'reject all requests of a project until it is enabled again', 'rejected'],
-    ['enable', true, 'accept the requests of a disabled project again', 'accepted'],
-  ] as const) {
-    projects
-      .command(name)
-      .description(effect)
-      .argument('<id>', PROJECT_ID)
-      .action(async (id: string) => {
-        await withProjects((registry) => registry.projects.setEnabled(id, enabled))
-        const done = enabled ? 'Enabled' : 'Disabled'
-        await stdout.write(`${done} the project ${id}. Its requests are ${outcome} within five seconds.\n`)
-      })
-  }
+  for (const [name, done, effect, outcome] of [
+    ['disable', 'Disabled', 'reject all requests of a project until it is enabled again', 'rejected'],
+    ['enable', 'Enabled', 'accept the requests of a disabled project again', 'accepted'],
+  ] as const)
+    command(name, effect).action(async (id: string) => {
+      await withProjects((registry) => registry.projects.setEnabled(id, name === 'enable'))
+      await stdout.write(`${done} the project ${id}. Its requests are ${outcome} within five seconds.\n`)
+    })
 
-  projects
-    .command('delete')
-    .description('permanently delete a project and its keys; its rows stay until they expire')
-    .argument('<id>', PROJECT_ID)
+  command('delete', 'permanently delete a project and its keys; its rows stay until they expire')
     .option('--yes', 'confirms that the project is to be deleted')
     .action(async (id: string, { yes }: { yes?: true }) => {
       const idKeptUntil = await withProjects(async (registry) => {
         const keys = (await keysOf(registry, id)).length
         if (yes) return registry.projects.delete(id)
         const what = `the project ${id} and its ${keys === 1 ? 'key' : `${keys} keys`}`
-        throw new CliError(
-          `this would permanently delete ${what}; its rows would stay until they expire. Pass --yes to confirm`,
-        )
+        const rest = 'its rows would stay until they expire. Pass --yes to confirm'
+        throw new CliError(`this would permanently delete ${what}; ${rest}`)
       })
-      const date = idKeptUntil.toISOString()
-      await stdout.write(
-        `Deleted the project ${id}. Its rows stay until they expire; its id is free again on ${date}.\n`,
-      )
+      const rest = `Its rows stay until they expire; its id is free again on ${idKeptUntil.toISOString()}.`
+      await stdout.write(`Deleted the project ${id}. ${rest}\n`)
     })
 
   projects
     .command('export')
     .description('write all projects, their limits and the hashes of their keys to stdout')
     .action(async () => {
-      const backup = await withProjects(async (registry) => {
+      await withProjects(async (registry) => {
         const exported = []
         for (const project of await registry.projects.list())
           exported.push({ ...project, keys: await registry.keys.export(project.id) })
-        return writeBackup(exported)
+        await stdout.write(writeBackup(exported))
       })
-      await stdout.write(backup)
     })
 
   projects
@@ -119,20 +109,15 @@ export function define(projects: Command, context: Context): void {
         file === '-' ? await consumers.text(stdin) : await readFile(file, 'utf8').catch(throwReadError(file))
       await withProjects(async (registry) => {
         for (const project of readBackup(content)) {
+          const { id, keys } = project
           const isImported = await registry.projects.import(project)
-          await stdout.write(
-            isImported
-              ? `Imported the project ${project.id} with ${project.keys.length} keys.\n`
-              : `Left the project ${project.id} as it is: it exists.\n`,
-          )
+          const imported = `Imported the project ${id} with ${keys.length} keys.\n`
+          await stdout.write(isImported ? imported : `Left the project ${id} as it is: it exists.\n`)
         }
       })
     })
 
-  const update = projects
-    .command('update')
-    .description("change a project's rate limits; takes effect within five seconds")
-    .argument('<id>', PROJECT_ID)
+  const update = command('update', "change a project's rate limits; takes effect within five seconds")
   for (const [flags, limit, mayBeUnlimited] of [
     ['--entries-per-second <limit>', 'entries per second', true],
     ['--burst-entries <limit>', 'entries accepted at once after a pause', false],
@@ -149,10 +134,9 @@ export function define(projects: Command, context: Context): void {
   }
   update.action(async (id: string, given: Readonly<Record<string, number | 'default'>>) => {
     // Commander derives the names of the options from their flags; they are equal to the names of the limits.
-    const changes: ProjectLimitChanges = Object.fromEntries(
-      Object.entries(given).map(([name, value]) => [name, value === 'default' ? null : value]),
-    )
-    if (Object.keys(changes).length === 0) throw new UsageError('pass at least one limit to change')
+    const entries = Object.entries(given).map(([name, value]) => [name, value === 'default' ? null : value])
+    if (entries.length === 0) update.error('pass at least one limit to change')
+    const changes = Object.fromEntries(entries) as ProjectLimitChanges
     const { limits } = await withProjects((registry) => registry.projects.setLimits(id, changes))
     const [entriesPerSecond, burstEntries, bytesPerSecond, burstBytes] = limitCells(limits)
     await stdout.write(
@@ -174,12 +158,9 @@ function limitCells(limits: ProjectLimits = {}): string[] {
 
 const listing: Listing<Project> = {
   headings: ['PROJECT', 'STATE', 'RETENTION', 'CREATED', 'ENTRIES/S', 'BURST', 'BYTES/S', 'BURST'],
-  cells: ({ id, enabled, retentionDays, createdAt, limits }) => [
-    id,
-    enabled ? 'enabled' : 'disabled',
-    `${retentionDays} days`,
-    createdAt,
-    ...limitCells(limits),
-  ],
+  cells: ({ id, enabled, retentionDays, createdAt, limits }) => {
+    const state = enabled ? 'enabled' : 'disabled'
+    return [id, state, `${retentionDays} days`, createdAt, ...limitCells(limits)]
+  },
   empty: `There are no projects yet. Create one with: ${SLUICE} projects create`,
 }

@@ -6,13 +6,7 @@ import { CliError } from '../errors.ts'
 import { localTimeZone, parseTimeZone, TimeReader } from '../lines/times.ts'
 import { withConnections, withExamples } from '../options.ts'
 import { openSources } from '../send/input.ts'
-import {
-  firstLineOutside,
-  formatLineRanges,
-  type LineRange,
-  linesToSkip,
-  parseLineRanges,
-} from '../send/line-ranges.ts'
+import { formatLineRanges, type LineRange, linesToSkip, parseLineRanges } from '../send/line-ranges.ts'
 import { SendReport } from '../send/report.ts'
 import { sendSource } from '../send/send-source.ts'
 import { EntrySender } from '../send/sender.ts'
@@ -73,7 +67,6 @@ interface SendOptions extends ApiFlags {
   skipLines?: readonly LineRange[]
 }
 
-/** `sluice send`: sends the lines of files, or of stdin, as entries. */
 async function send(files: readonly string[], options: SendOptions, context: Context): Promise<void> {
   const { level, service, environment, raw, timezone, retryFor, skipLines: skipped = [] } = options
   const defaults = { level, service, environment }
@@ -95,26 +88,25 @@ async function send(files: readonly string[], options: SendOptions, context: Con
   }
   let areLinesKnown = true
   let isAllRead = true
-  report.start()
   try {
     for (const source of sources) {
-      const isRead = await sendSource(source, { defaults, times, sender, report, skipped, signal }).catch(
-        (error: unknown) => {
-          // After a file that could not be read to its end, the numbers of the lines are unknown.
-          areLinesKnown = false
-          noteFailure(error)
-        },
-      )
+      const reading = sendSource(source, { defaults, times, sender, report, skipped, signal })
+      // After a file that could not be read to its end, the numbers of the lines are unknown.
+      const isRead = await reading.catch((error: unknown) => {
+        areLinesKnown = false
+        noteFailure(error)
+      })
       isAllRead &&= isRead === true
     }
     await sender.end().catch(noteFailure)
   } finally {
-    report.stop()
+    report.end()
   }
   const isComplete = isAllRead && report.unanswered === 0
   const done = linesToSkip(report.lines, report.unansweredLines, skipped)
+  const firstLine = done[0]?.first === 1 ? done[0].last + 1 : 1
   const verb = interrupted.aborted ? 'Interrupted' : 'Stopped'
-  const stop = `${verb}${areLinesKnown ? ` at line ${formatCount(firstLineOutside(done))}` : ''}: `
+  const stop = `${verb}${areLinesKnown ? ` at line ${formatCount(firstLine)}` : ''}: `
   await stdout.write(`${isComplete ? '' : stop}${report.summary(nowMs() - startedAtMs)}\n`)
   const rest = formatLineRanges(done)
   if (!isComplete && areLinesKnown && rest !== '')

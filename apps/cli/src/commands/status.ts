@@ -2,7 +2,6 @@ import { MemoryTrend, type ProcessReport } from '@sluice/ops'
 import { processClock } from '@sluice/runtime'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
-import { CliError } from '../errors.ts'
 import { integer, withConnections, withExamples } from '../options.ts'
 import { clickhouseAccess, type ClickHouseFlags, redisAccess, type RedisFlags } from '../service-access.ts'
 import {
@@ -22,9 +21,7 @@ import {
   table,
 } from '../terminal.ts'
 
-/** Long enough for a rate, and short enough to wait for. */
 const INTERVAL_DEFAULT_S = 2
-const INTERVAL_MAX_S = 60
 
 export function define(command: Command, context: Context): void {
   const options = command
@@ -32,7 +29,7 @@ export function define(command: Command, context: Context): void {
     .option(
       '--interval <seconds>',
       'the time over which rates are measured, and between refreshes',
-      integer(1, INTERVAL_MAX_S),
+      integer(1, 60),
       INTERVAL_DEFAULT_S,
     )
     .option('--json', 'print one JSON object; with --watch one per line and interval')
@@ -46,7 +43,6 @@ export function define(command: Command, context: Context): void {
 
 interface StatusOptions extends RedisFlags, ClickHouseFlags {
   watch?: true
-  /** Seconds. */
   interval: number
   json?: true
 }
@@ -54,15 +50,11 @@ interface StatusOptions extends RedisFlags, ClickHouseFlags {
 async function showStatus(options: StatusOptions, context: Context): Promise<void> {
   const { watch, json, interval } = options
   const redis = await redisAccess(options, context)
-  const clickhouse = await clickhouseAccess(options, context, redis).catch((error: unknown) => {
-    if (error instanceof CliError) return error
-    throw error
-  })
   const signal = watch ? context.abortOnInterrupt() : new AbortController().signal
   const trend = new MemoryTrend(() => processClock.nowMs())
   let before: Reading | undefined
   for (;;) {
-    const now = await readStatus(redis, clickhouse)
+    const now = await readStatus(redis, () => clickhouseAccess(options, context, redis))
     if (signal.aborted) return
     const status = statusOf(now, before, trend, context.nowMs())
     // Without Redis there are no rates to wait for.
@@ -79,7 +71,6 @@ async function showStatus(options: StatusOptions, context: Context): Promise<voi
   }
 }
 
-/** Clears the screen, and moves to its first line. */
 const CLEAR_SCREEN = '\u001B[2J\u001B[H'
 
 async function print(status: Status, options: StatusOptions, { stdout }: Context): Promise<void> {
@@ -90,29 +81,20 @@ async function print(status: Status, options: StatusOptions, { stdout }: Context
 }
 
 const UNKNOWN = 'unknown'
-/** The labels of the lines, and the blanks behind them. */
 const LABEL_WIDTH = 14
 
-/** The status as lines and tables. */
 export function statusText(status: Status, paint: Paint): string {
   const { atMs, queue, lag, deadLetters, servers, processes, shards, errors } = status
-  const lines: [label: string, value: string][] = [
-    ['Rates', queue === undefined ? UNKNOWN : ratesText(queue)],
-    ['Backlog', queue === undefined ? UNKNOWN : backlogText(queue)],
-    ['Oldest chunk', queue === undefined ? UNKNOWN : ageText(queue, 'none waits or is in hand', ' old')],
-    ['Lag', processes === undefined ? UNKNOWN : lagText(lag)],
-    [
-      'Dead letters',
-      deadLetters === undefined ? UNKNOWN : `${count(deadLetters.total)}, ${count(deadLetters.today)} today`,
-    ],
-    ...(servers.length === 0 ? [UNKNOWN] : servers.map(memoryText)).map((memory): [string, string] => [
-      'Redis',
-      memory,
-    ]),
-  ]
+  const line = (label: string, value = UNKNOWN): string =>
+    `${paint('dim', label.padEnd(LABEL_WIDTH))}${escapeControls(value)}\n`
   return [
     `Sluice, ${new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')} UTC\n`,
-    ...lines.map(([label, value]) => `${paint('dim', label.padEnd(LABEL_WIDTH))}${escapeControls(value)}\n`),
+    line('Rates', queue && ratesText(queue)),
+    line('Backlog', queue && backlogText(queue)),
+    line('Oldest chunk', queue && ageText(queue, 'none waits or is in hand', ' old')),
+    line('Lag', processes && lagText(lag)),
+    line('Dead letters', deadLetters && `${count(deadLetters.total)}, ${count(deadLetters.today)} today`),
+    ...(servers.length === 0 ? [line('Redis')] : servers.map((server) => line('Redis', memoryText(server)))),
     `\n${processTable(processes, paint)}`,
     ...(shards.length === 0 ? [] : [`\n${shardTable(shards, paint)}`]),
     ...errors.map((error) => `\n${paint('red', `Error: ${escapeControls(error)}`)}\n`),
@@ -143,14 +125,9 @@ function lagText(lag: Status['lag']): string {
   return `mean ${duration(lag.meanS)}, max ${duration(lag.maxS)} (${count(lag.chunks)} chunks in the last minute)`
 }
 
-/** At a rate that a few seconds show, times that are further away mean nothing. */
-const HEADROOM_SHOWN_MAX_S = 86_400
-
 function memoryText({ server, usedBytes, limitBytes, headroomS }: Status['servers'][number]): string {
   const percent = Math.round((100 * usedBytes) / limitBytes)
-  let growth = `full in ${duration(headroomS)} at this rate`
-  if (headroomS === Number.POSITIVE_INFINITY) growth = 'not growing'
-  else if (headroomS > HEADROOM_SHOWN_MAX_S) growth = 'not full within a day'
+  const growth = headroomS === Infinity ? 'not growing' : `full in ${duration(headroomS)} at this rate`
   return `${server}: ${bytes(usedBytes)} of ${bytes(limitBytes)} (${percent} %), ${growth}`
 }
 

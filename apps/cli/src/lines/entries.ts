@@ -3,10 +3,8 @@ import { limits } from '@sluice/schema'
 import { type LogRecord, rawRecord } from './record-assembler.ts'
 import { endsWithTraceback, findStack, isTraceback } from './stack-traces.ts'
 
-/** Values for fields that a record does not have. */
 export interface EntryDefaults {
   readonly level: Level
-  /** The service of all records that do not name one as a member of JSON. */
   readonly service: string | undefined
   /** The service of records whose format has no name of a program. */
   readonly fallbackService: string | undefined
@@ -53,7 +51,6 @@ function atMost(string: string | undefined, charactersMax: number): string | und
   return string !== undefined && string.length <= charactersMax ? string : undefined
 }
 
-/** The entry of a line that is a JSON object, or pairs of keys and values. */
 function entryOfMembers({ more, text }: LogRecord, members: Members, defaults: EntryDefaults): string {
   const converted = entryOfRecord(members, { defaultLevel: defaults.level })
   const entry: Members = { ...converted }
@@ -83,9 +80,8 @@ function messageAndStack({ head, more }: LogRecord): { message: string; stack?: 
   return start === -1 ? { message } : { message, stack: more.slice(start).join('\n') }
 }
 
-/** Splits a string into parts of at most a number of characters, which are code points. */
+/** Characters are code points. */
 function splitCharacters(string: string, charactersMax: number): string[] {
-  // A string never has more code points than UTF-16 code units.
   if (string.length <= charactersMax) return [string]
   const characters = Array.from(string)
   const count = Math.ceil(characters.length / charactersMax)

@@ -1,33 +1,21 @@
-import {
-  isPlainObject,
-  isSynonym,
-  type Level,
-  levelOf,
-  levelOfSyslogSeverity,
-  type Members,
-  setMember,
-} from '@sluice/records'
+import { isPlainObject, isSynonym, type Level, levelOf, type Members, setMember } from '@sluice/records'
 import { parseJsonExactly } from '@sluice/rows'
 import { type TimeReader, timeForms, timeGroup } from './times.ts'
 
 type Groups = Readonly<Record<string, string | undefined>>
 
-/** What a line says. */
 export interface LogLine {
   readonly format: LineFormat
-  /** ISO 8601 with an offset. */
   timestamp?: string | undefined
   level?: Level | undefined
   service?: string
   pathname?: string
   message: string
-  /** What the line says in addition: thread, logger, process id, host. */
   readonly metadata: Members
   /** The members of a line that is a JSON object, or pairs of keys and values. It has nothing else. */
   record?: Members | undefined
 }
 
-/** A layout of lines. */
 export interface LineFormat {
   readonly name: string
   readonly example: string
@@ -36,13 +24,10 @@ export interface LineFormat {
    * its own name. Only `translate` reads a group whose name begins with `_`. A line whose time or level is not valid has another format.
    */
   readonly pattern: RegExp
-  /** Translates groups that are not the values themselves. */
   readonly translate?: (line: LogLine, groups: Groups) => void
-  /** The members of a line that consists of them; undefined if the line has another format. */
   readonly members?: (line: string) => Members | undefined
   /** Has a level and no time. In a file with times, such a line belongs to the line before. */
   readonly isWeak?: true
-  /** What a runtime writes when a program ends without its logger. */
   readonly isCrash?: true
 }
 
@@ -64,7 +49,6 @@ const ANY_LEVEL = `(?:${LEVEL_IN_BRACKETS}|${LEVEL})`
 
 const THREAD = String.raw`\[(?:(?<pid>\d{1,10})|\s{0,40}(?<thread>[^\]]{1,160}))\]`
 const LOGGER = String.raw`(?:(?<logger>[\w.$:/#-]{1,200}) - |(?<logger>[\w$]{1,100}(?:(?:\.|::)[\w$]{1,100}){1,20})\s{0,40}: )?`
-/** Blanks, dashes, colons and bars between the parts of a line. */
 const GAP = String.raw`(?:\s{0,20}[|:,-]{1,3}(?=\s|$))?(?:\s{1,40}|$|(?=\[))`
 const MESSAGE = '(?<message>.*)'
 /** A message of syslog may begin with a level. The level stays in the message. */
@@ -75,7 +59,6 @@ const QUOTED = String.raw`"(?:[^"\\]|\\.)*"`
 
 const sequence = (...parts: readonly string[]): RegExp => new RegExp(`^${parts.join('')}`, 's')
 
-/** The first format that fits is the format of a line. */
 export const formats: readonly LineFormat[] = [
   {
     name: 'JSON',
@@ -100,8 +83,8 @@ export const formats: readonly LineFormat[] = [
     ),
     translate: (made, groups) => {
       translatePriority(made, groups)
-      const { _data: data } = groups
-      if (data !== undefined && data.length > VALUE_CHARACTERS_MAX) made.message = `${data} ${made.message}`
+      const { _data: data = '' } = groups
+      if (data.length > VALUE_CHARACTERS_MAX) made.message = `${data} ${made.message}`
       else addMetadata(made.metadata, 'structuredData', data)
     },
   },
@@ -165,8 +148,7 @@ export const formats: readonly LineFormat[] = [
       String.raw`\s{1,40}(?<tid>\d{1,20}) (?<caller>[^\s:\]]{1,200}:\d{1,7})\] ?`,
       MESSAGE,
     ),
-    translate: (made, { _letter: letter = '' }) =>
-      setLevel(made, letterLevels.find((word) => word.startsWith(letter.toLowerCase())) ?? ''),
+    translate: (made, { _letter: letter = '' }) => setLevel(made, letterLevels[letter] ?? ''),
   },
   {
     name: 'Spring Boot',
@@ -197,7 +179,8 @@ export const formats: readonly LineFormat[] = [
     name: 'logging of Python, without a format',
     example: 'WARNING:shop.orders:Low on stock',
     pattern: sequence(
-      String.raw`(?<level>CRITICAL|ERROR|WARNING|INFO|DEBUG):(?<logger>[\w.-]{1,200}):`,
+      '(?<level>CRITICAL|ERROR|WARNING|INFO|DEBUG):',
+      String.raw`(?<logger>[\w.-]{1,200}):`,
       MESSAGE,
     ),
   },
@@ -206,11 +189,7 @@ export const formats: readonly LineFormat[] = [
     example: '2026-11-20T10:00:00.123Z WARN shop::orders: Low on stock',
     pattern: sequence(TIME_OR_CLOCK, GAP, ANY_LEVEL, GAP, LOGGER, MESSAGE),
   },
-  {
-    name: 'a time',
-    example: '2026-11-20 10:00:00 Low on stock',
-    pattern: sequence(TIME, GAP, MESSAGE),
-  },
+  { name: 'a time', example: '2026-11-20 10:00:00 Low on stock', pattern: sequence(TIME, GAP, MESSAGE) },
   {
     name: 'a level in brackets',
     example: '[WARN] Low on stock',
@@ -288,11 +267,9 @@ const facilities = (
 ).split(' ')
 const severities = ['emergency', 'alert', 'critical', 'error', 'warning', 'notice', 'informational', 'debug']
 
-/** The priority is more certain than a word in the message. */
 function translatePriority(made: LogLine, { _priority: priority }: Groups): void {
   if (priority === undefined) return
-  const severity = Number(priority) % 8
-  setLevel(made, severities[severity] ?? '', levelOfSyslogSeverity(severity))
+  setLevel(made, severities[Number(priority) % 8] ?? '')
   addMetadata(made.metadata, 'facility', facilities[Math.floor(Number(priority) / 8)])
 }
 
@@ -308,14 +285,14 @@ function translateRequest(made: LogLine, groups: Groups): void {
   addMetadata(metadata, 'query', query)
 }
 
-const letterLevels = ['debug', 'info', 'warning', 'error', 'fatal']
+const letterLevels: Groups = { D: 'debug', I: 'info', W: 'warning', E: 'error', F: 'fatal' }
 
 /** Keeps the word if it says more than the level. @returns whether the level is known */
-function setLevel(made: LogLine, word: string, level = levelOf(word)): boolean {
-  made.level = level
+function setLevel(made: LogLine, word: string): boolean {
+  made.level = levelOf(word)
   if (isSynonym(word)) delete made.metadata['originalLevel']
   else made.metadata['originalLevel'] = word
-  return level !== undefined
+  return made.level !== undefined
 }
 
 /** Only requests are longer. Four such values fit into the metadata of an entry, and the message has all of them. */
@@ -326,7 +303,6 @@ function addMetadata(metadata: Members, name: string, value: string | undefined)
   metadata[name] = value.trimEnd()
 }
 
-/** @returns undefined if the line has another format */
 function readLine(line: string, format: LineFormat, times: TimeReader): LogLine | undefined {
   const match = format.pattern.exec(line)
   if (match === null) return undefined
@@ -360,7 +336,6 @@ function readLine(line: string, format: LineFormat, times: TimeReader): LogLine 
 // oxlint-disable-next-line no-control-regex -- sequences for terminals begin with a control character
 const TERMINAL_SEQUENCE = /\u001B\[[\d;?]{0,20}[A-Za-z]/g
 
-/** @returns undefined if the line has no known format */
 export function parseLine(line: string, times: TimeReader): LogLine | undefined {
   const plain = line.includes('\u001B[') ? line.replaceAll(TERMINAL_SEQUENCE, '') : line
   for (const format of formats) {

@@ -24,9 +24,7 @@ export interface LogRecord {
   readonly firstLine: number
   readonly lastLine: number
   readonly head: Head
-  /** The lines after the first that belong to it. */
   readonly more: readonly string[]
-  /** The first line as it was in the input. */
   readonly text: string
 }
 
@@ -56,7 +54,6 @@ function openRecord(head: Head, text: string, number: number): OpenRecord {
 export class RecordAssembler {
   readonly #times: TimeReader | undefined
   #open: OpenRecord | undefined
-  /** The last record, if it was closed by `flush`. */
   #flushed: OpenRecord | undefined
   #knownLines = 0
   #looseLines = 0
@@ -67,17 +64,11 @@ export class RecordAssembler {
     this.#times = times
   }
 
-  /** Whether `flush` would return a record. */
   get hasOpen(): boolean {
     return this.#open !== undefined
   }
 
-  /**
-   * Adds a line.
-   *
-   * @param number of the line in the whole input; ascends
-   * @returns the record before, if this line does not belong to it
-   */
+  /** Adds a line. @returns the record before, if this line does not belong to it */
   push(text: string, number: number): LogRecord | undefined {
     if (text.trim() === '') {
       if (this.#open !== undefined) this.#open.blankLines += 1
@@ -101,11 +92,8 @@ export class RecordAssembler {
 
   #belongsTo(record: OpenRecord, parsed: LogLine | undefined, text: string): boolean {
     if (parsed?.format.isCrash === true && this.#knownLines > 0) return record.head.level === 'error'
-    const isLoose =
-      parsed === undefined ||
-      parsed.format.isCrash === true ||
-      (parsed.format.isWeak === true && this.#hasTimes)
-    if (!isLoose) return false
+    const { isCrash, isWeak } = parsed?.format ?? { isCrash: true }
+    if (isCrash !== true && (isWeak !== true || !this.#hasTimes)) return false
     if (/^\s/.test(text) || isFrame(text)) return true
     const last = record.more.at(-1)
     if (last !== undefined && /^[}\])]{1,10}[,;]?$/.test(text)) return true
@@ -118,13 +106,24 @@ export class RecordAssembler {
   }
 
   #continue(record: OpenRecord, text: string, number: number): LogRecord | undefined {
-    if (record === this.#open && hasRoomFor(record, text)) {
-      for (; record.blankLines > 0; record.blankLines -= 1) addLine(record, '')
-      addLine(record, text)
-      record.lastLine = number
+    // Blank lines count only if another line follows.
+    const added = [...Array.from({ length: record.blankLines }, () => ''), text]
+    const characters = record.characters + added.length + text.length
+    const linesBefore = record.more.length + record.blankLines
+    if (
+      record === this.#open &&
+      linesBefore < recordLimits.linesMax &&
+      characters <= recordLimits.charactersMax
+    ) {
+      record.more.push(...added)
+      Object.assign(record, { characters, blankLines: 0, lastLine: number })
       return undefined
     }
-    return this.#replaceOpen(openRecord(continuationOf(record.head, text), text, number))
+    // Lines that come too late or do not fit are a record with what the first line said, and a number.
+    const { metadata } = record.head
+    const part = Number(metadata['part'] ?? 1) + 1
+    const head = { ...record.head, message: text, record: undefined, metadata: { ...metadata, part } }
+    return this.#replaceOpen(openRecord(head, text, number))
   }
 
   #begin(parsed: LogLine | undefined, text: string, number: number): LogRecord | undefined {
@@ -134,8 +133,7 @@ export class RecordAssembler {
     if (parsed.format.isCrash === true) {
       // It has no time of its own.
       const { timestamp, service } = (this.#open ?? this.#flushed)?.head ?? {}
-      if (timestamp !== undefined) parsed.timestamp = timestamp
-      if (service !== undefined) parsed.service = service
+      Object.assign(parsed, { timestamp, service })
     } else this.#knownLines += 1
     this.#hasTimes ||= parsed.timestamp !== undefined
     return this.#replaceOpen(openRecord(parsed, text, number))
@@ -147,23 +145,4 @@ export class RecordAssembler {
     this.#flushed = undefined
     return closed
   }
-}
-
-/** Blank lines count only if another line follows. */
-function hasRoomFor({ more, characters, blankLines }: OpenRecord, text: string): boolean {
-  return (
-    more.length + blankLines < recordLimits.linesMax &&
-    characters + blankLines + text.length + 1 <= recordLimits.charactersMax
-  )
-}
-
-function addLine(record: OpenRecord, text: string): void {
-  record.more.push(text)
-  record.characters += text.length + 1
-}
-
-/** The head of a record for lines that come too late or do not fit: with what the first line said, and a number. */
-function continuationOf(head: Head, message: string): Head {
-  const part = Number(head.metadata['part'] ?? 1) + 1
-  return { ...head, message, record: undefined, metadata: { ...head.metadata, part } }
 }

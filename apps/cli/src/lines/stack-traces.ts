@@ -15,7 +15,6 @@ const FRAME = anyOf(
   '--- End of (?:inner|stack)',
 )
 
-/** The line before the frames: an exception, or a headline. */
 const HEADLINE = anyOf(
   String.raw`Traceback \(most recent call last\):`,
   'Exception in thread ',
@@ -26,7 +25,6 @@ const HEADLINE = anyOf(
   String.raw`(?:[\w$]{1,100}[.:\\]){0,30}[\w$]{0,100}(?:Exception|Error|Throwable|Fault|Interrupt)\b`,
 )
 
-/** The last line of a Python traceback. */
 const PYTHON_EXCEPTION = /^(?:\w{1,100}\.){0,20}[A-Za-z_]\w{0,100}(?:: |:?$)/
 const TRACEBACK = 'Traceback (most recent call last):'
 

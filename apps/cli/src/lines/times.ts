@@ -1,7 +1,6 @@
 import { timeOfIso } from '@sluice/records'
 import { InvalidArgumentError } from 'commander'
 
-/** Parses the name of a time zone of the IANA database. @throws InvalidArgumentError */
 export function parseTimeZone(name: string): string {
   try {
     return new Intl.DateTimeFormat('en-US', { timeZone: name }).resolvedOptions().timeZone
@@ -19,13 +18,9 @@ const CLOCK = String.raw`(?<clock>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)`
 
 /** The times that are not ISO 8601. The formats of lines embed these expressions, and `TimeReader` reads what they match. */
 export const timeForms = {
-  /** `Nov 20 10:00:00`: RFC 3164. */
   syslog: `${MONTH} ${DAY} ${CLOCK}`,
-  /** `20/Nov/2026:10:00:00 +0000`: access logs. */
   access: String.raw`${DAY}\/${MONTH}\/(?<year>\d{4}):${CLOCK} (?<zone>[+-]\d{4})`,
-  /** `Fri Nov 20 10:00:00.123456 2026`: the error log of Apache. */
   apache: String.raw`[A-Z][a-z]{2} ${MONTH} ${DAY} ${CLOCK} (?<year>\d{4})`,
-  /** `1120 10:00:00.123456`: klog. */
   klog: String.raw`(?<month>\d\d)(?<day>\d\d) ${CLOCK}`,
 } as const
 
@@ -40,7 +35,6 @@ const DAY_MS = 86_400_000
 /** A leap year is at most eight years before the latest year: 1900 was none, and neither will 2100 be. */
 const YEARS_BACK_MAX = 9
 
-/** Reads the dates and times of log lines. */
 export class TimeReader {
   readonly #zone: string
   readonly #nowMs: () => number
@@ -54,11 +48,7 @@ export class TimeReader {
     this.#nowMs = nowMs
   }
 
-  /**
-   * A local time that occurs twice, when daylight saving time ends, has the offset after the change.
-   *
-   * @returns ISO 8601 with an offset, and all digits; undefined if the string is not a valid date and time
-   */
+  /** A local time that occurs twice, when daylight saving time ends, is the second. @returns ISO 8601 with an offset, and all digits */
   read(string: string): string | undefined {
     const time = timeOfIso(string) ?? timeOfIso(this.#isoOf(string) ?? '')
     if (time === undefined || /[Zz+-]/.test(time.slice('YYYY-MM-DDThh:mm'.length))) return time
@@ -72,7 +62,6 @@ export class TimeReader {
     return `${time}${this.#offset}`
   }
 
-  /** The time in the order of ISO 8601. Whether it is valid is not checked. */
   #isoOf(string: string): string | undefined {
     for (const form of forms) {
       const parts = form.exec(string)?.groups

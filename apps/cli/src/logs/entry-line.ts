@@ -9,12 +9,8 @@ const levelStyles: Readonly<Partial<Record<string, Style>>> = {
   warn: 'yellow',
   error: ['bold', 'red'],
 }
-/** The longest level. */
-const LEVEL_WIDTH = 'success'.length
-
-/** An entry as human-readable lines: time, level, service, message and metadata, then the stack trace if it is wanted. */
 export function textLines(row: LogRow, paint: Paint, withStack: boolean): string[] {
-  const level = escapeControls(row.level).toUpperCase().padEnd(LEVEL_WIDTH)
+  const level = escapeControls(row.level).toUpperCase().padEnd('success'.length)
   const first = [
     paint('dim', isoTime(row.timestamp, 3)),
     paint(levelStyles[row.level] ?? 'magenta', level),
@@ -49,7 +45,6 @@ export function jsonLine(row: LogRow): string {
   return escapeJsonControls(`${JSON.stringify(fields).slice(0, -1)},"metadata":${row.metadata_text}}`)
 }
 
-/** Converts ClickHouse's `2026-11-20 22:43:01.123456` into ISO 8601 with `fractionDigits` digits of the second. */
 function isoTime(time: string, fractionDigits: number): string {
   return `${time.slice(0, 'YYYY-MM-DD hh:mm:ss.'.length + fractionDigits).replace(' ', 'T')}Z`
 }

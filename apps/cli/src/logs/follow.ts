@@ -9,15 +9,13 @@ export const followLimits = {
   /** Most late entries are at most this late. Only every `pollsPerSweep`th poll searches the whole overlap. */
   recentMs: 5_000,
   pollsPerSweep: 20,
-  /** About 15 MB of ids. */
   seenMax: 100_000,
-  /** More than this many new entries are left for the next poll. */
   arrivalsPerPollMin: 10_000,
-  /** A request of about 50 KB. The entries themselves are printed as they are received. */
   entriesPerFetchMax: 1_000,
 } as const
 
 type FollowedSource = Pick<LogSource, 'newestReceivedMs' | 'arrivals' | 'entries'>
+type Print = (rows: readonly LogRow[]) => Promise<void>
 
 /** Pauses while ClickHouse is unavailable. It recovers within seconds after a restart. */
 const retryBackoff: Backoff = { baseMs: 500, maxMs: 5_000 }
@@ -32,14 +30,14 @@ const retryBackoff: Backoff = { baseMs: 500, maxMs: 5_000 }
  */
 export class Follower {
   readonly #source: FollowedSource
-  readonly #print: (rows: readonly LogRow[]) => Promise<void>
+  readonly #print: Print
   /** Receive times by id, in the order in which they were added, which is roughly the order of the times. */
   readonly #seen = new Map<string, number>()
   #newestMs = 0
   #floorMs = 0
   #polls = 0
 
-  constructor(source: FollowedSource, print: (rows: readonly LogRow[]) => Promise<void>) {
+  constructor(source: FollowedSource, print: Print) {
     this.#source = source
     this.#print = print
   }
@@ -64,11 +62,7 @@ export class Follower {
     this.#floorMs = Math.max(this.#floorMs, oldest[1] + 1)
   }
 
-  /**
-   * Prints the new entries. If it fails halfway, the next call continues with the rest.
-   *
-   * @returns whether there are more
-   */
+  /** Prints the new entries. If it fails halfway, the next call continues with the rest. @returns whether there are more */
   async poll(): Promise<boolean> {
     // Most polls skip the overlap: searching it for late entries would delay the others.
     const isSweep = this.#polls++ % followLimits.pollsPerSweep === 0

@@ -1,39 +1,31 @@
 import type { ClickHouseClient } from '@sluice/clickhouse'
 import { toClickHouseTime } from '@sluice/rows'
-import { CliError } from '../errors.ts'
 import { metadataCondition, type MetadataFilter } from './metadata-filter.ts'
 
-/** Selects entries. A condition that is absent holds for all. */
+/** Selects entries. A condition that is absent holds for all. Any of the levels, and any of the environments. */
 export interface LogFilter {
-  /** Any of these levels. */
   readonly level?: readonly string[] | undefined
   readonly service?: string | undefined
-  /** Any of these environments. */
   readonly environment?: readonly string[] | undefined
-  /** A part of the message; case is ignored. */
   readonly search?: string | undefined
-  /** All of these conditions on the metadata. */
   readonly where?: readonly MetadataFilter[] | undefined
 }
 
-/** A range of timestamps, in UTC with microseconds, in ClickHouse's form. */
+/** A range of timestamps, in UTC with microseconds, in ClickHouse's form. `from` is included, `until` is not. */
 export interface TimeRange {
-  /** Included. Undefined: without a beginning. */
   readonly from?: string | undefined
-  /** Excluded. */
   readonly until: string
 }
 
-const columns = [
-  ...(['id', 'project_id', 'timestamp', 'received_at', 'level', 'service', 'environment'] as const),
-  ...(['source', 'message', 'url', 'pathname', 'stack', 'metadata_text'] as const),
-]
-const COLUMNS = columns.join(', ')
+const COLUMNS =
+  'id, project_id, timestamp, received_at, level, service, environment, source, message, url, pathname, stack, metadata_text'
 
 /** An entry as ClickHouse returns it. Absent strings are empty. Times are UTC, in ClickHouse's form. */
-export type LogRow = Readonly<Record<(typeof columns)[number], string>>
+export type LogRow = Readonly<
+  Record<'id' | 'project_id' | 'timestamp' | 'received_at' | 'level' | 'service' | 'environment', string> &
+    Record<'source' | 'message' | 'url' | 'pathname' | 'stack' | 'metadata_text', string>
+>
 
-/** An entry that was found, without its content. */
 export interface Arrival {
   readonly id: string
   readonly receivedAtMs: number
@@ -55,44 +47,30 @@ const settings = {
 
 type Params = Readonly<Record<string, unknown>>
 
-/** The conditions of `LogFilter` in SQL. Each has the name of its parameter. */
-const conditions: Readonly<Record<Exclude<keyof LogFilter, 'where'>, string>> = {
-  level: 'level IN {level:Array(String)}',
-  service: 'service = {service:String}',
-  environment: 'environment IN {environment:Array(String)}',
-  search: 'positionCaseInsensitiveUTF8(message, {search:String}) > 0',
-}
-
 /** The entries of one project that match one filter, in ClickHouse. What users pass is in the parameters of queries only. */
 export class LogSource {
   readonly #client: ClickHouseClient
-  /** The conditions of the project and the filter, and their parameters. */
   readonly #matches: string
   readonly #params: Params
   readonly #signal: AbortSignal
 
-  /** @param signal aborts the queries in flight */
   constructor(client: ClickHouseClient, projectId: string, filter: LogFilter, signal: AbortSignal) {
     const { level, service, environment, search, where = [] } = filter
-    const given = { level, service, environment, search }
-    const names = (Object.keys(conditions) as (keyof typeof given)[]).filter(
-      (name) => given[name] !== undefined,
-    )
     const added = where.map((condition, index) => metadataCondition(condition, `where${index}`))
+    const given = { project: projectId, level, service, environment, search }
     this.#client = client
     this.#signal = signal
-    this.#params = Object.assign(
-      { project: projectId, ...given },
-      ...added.map(({ params }) => params),
-    ) as Params
+    this.#params = Object.assign(given, ...added.map(({ params }) => params)) as Params
     this.#matches = [
       'project_id = {project:String}',
-      ...names.map((name) => conditions[name]),
+      ...(level === undefined ? [] : ['level IN {level:Array(String)}']),
+      ...(service === undefined ? [] : ['service = {service:String}']),
+      ...(environment === undefined ? [] : ['environment IN {environment:Array(String)}']),
+      ...(search === undefined ? [] : ['positionCaseInsensitiveUTF8(message, {search:String}) > 0']),
       ...added.map(({ condition }) => condition),
     ].join(' AND ')
   }
 
-  /** Yields the newest `limit` entries of the range, oldest first, in pieces as they are received. */
   newest({ from, until }: TimeRange, limit: number): AsyncGenerator<(LogRow & Arrival)[]> {
     const begin = from === undefined ? '' : "AND timestamp >= {from:DateTime64(6, 'UTC')}"
     // Without a deadline: the user may read the first entries for any length of time.
@@ -106,13 +84,11 @@ export class LogSource {
     )
   }
 
-  /** Whether there are entries with a timestamp after the range. */
   async hasAfter({ until }: TimeRange): Promise<boolean> {
     const query = `SELECT 1 FROM logs WHERE ${this.#matches} AND timestamp >= {until:DateTime64(6, 'UTC')} LIMIT 1`
     return (await this.#query(query, { until })).length > 0
   }
 
-  /** Whether the project has any row, whatever the other conditions. */
   async hasEntries(): Promise<boolean> {
     return (await this.#query('SELECT 1 FROM logs WHERE project_id = {project:String} LIMIT 1')).length > 0
   }
@@ -140,27 +116,19 @@ export class LogSource {
       { from: toClickHouseTime(fromMs), limit },
     )
     if (end === 'newest') rows.reverse()
-    return rows.map(({ id, received_at: receivedAt }) => ({ id, receivedAtMs: toEpochMs(receivedAt) }))
+    return rows.map((row) => ({ id: row.id, receivedAtMs: toEpochMs(row.received_at) }))
   }
 
-  /**
-   * Yields entries in pieces as they are received from ClickHouse.
-   *
-   * @param found in the order in which they were received by the API
-   */
   async *entries(found: readonly Arrival[]): AsyncGenerator<(LogRow & Arrival)[]> {
     const [first, last] = [found[0], found.at(-1)]
     if (first === undefined || last === undefined) return
+    const [from, to] = [toClickHouseTime(first.receivedAtMs), toClickHouseTime(last.receivedAtMs)]
     yield* this.#stream(
       `SELECT ${COLUMNS} FROM logs
        WHERE project_id = {project:String} AND id IN {ids:Array(UUID)}
          AND received_at BETWEEN {from:DateTime64(3, 'UTC')} AND {to:DateTime64(3, 'UTC')}
        ORDER BY received_at, ${ID_ORDER}`,
-      {
-        ids: found.map(({ id }) => id),
-        from: toClickHouseTime(first.receivedAtMs),
-        to: toClickHouseTime(last.receivedAtMs),
-      },
+      { ids: found.map(({ id }) => id), from, to },
     )
   }
 
@@ -197,9 +165,4 @@ export class LogSource {
   }
 }
 
-/** Parses a UTC time in ClickHouse's form. */
-function toEpochMs(time: string): number {
-  const epochMs = Date.parse(`${time.replace(' ', 'T')}Z`)
-  if (Number.isNaN(epochMs)) throw new CliError(`ClickHouse returned an invalid time: ${time}`)
-  return epochMs
-}
+const toEpochMs = (time: string): number => Date.parse(`${time.replace(' ', 'T')}Z`)

@@ -1,20 +1,16 @@
 import { InvalidArgumentError } from 'commander'
 
-/** A condition on one value of the metadata. */
 export interface MetadataFilter {
-  /** The names that lead to the value. Each alternative is one way to read the path. At least one. */
+  /** The names that lead to the value. Each alternative is one way to read the path. */
   readonly paths: readonly (readonly string[])[]
   readonly value: string
-  /** Whether only strings match. */
   readonly isString: boolean
 }
 
 export const metadataFilterLimits = {
   /** ClickHouse parses the metadata of every row for each filter, in about 2 µs. */
   filtersMax: 20,
-  /** Metadata is at most this deep. */
   namesMax: 16,
-  /** Far longer than any value that a user types. */
   charactersMax: 4_096,
 } as const
 
@@ -23,25 +19,22 @@ const NAME = /(?:"(?:[^"\\]|\\.)*"|[^\s.="!<>~]+)/u
 const CONDITION = new RegExp(`^metadata((?:\\.${NAME.source})+)=(.*)$`, 'su')
 
 /**
- * Parses `metadata.user.id=42`. A name with dots, blanks or operators is a JSON string: `metadata."http.status"=500`.
- * Without quotes, dots may separate nested names or be part of one name.
- *
- * @throws InvalidArgumentError
+ * Parses `metadata.user.id=42`. A name with dots, blanks or operators is a JSON string: `metadata."http.status"=500`. Without quotes, dots
+ * may separate nested names or be part of one name. @throws InvalidArgumentError
  */
 export function parseMetadataFilter(
   condition: string,
   before: readonly MetadataFilter[] = [],
-): readonly MetadataFilter[] {
+): MetadataFilter[] {
   const { filtersMax, namesMax, charactersMax } = metadataFilterLimits
   const [, path = '', value = ''] = CONDITION.exec(condition) ?? []
   const quoted = path.match(new RegExp(NAME.source, 'gu')) ?? []
   const names = quoted.map((name) => (name.startsWith('"') ? (jsonString(name) ?? '') : name))
   if (quoted.length === 0 || names.some((name, index) => name === '' && quoted[index] !== '""'))
     throw new InvalidArgumentError('It must be metadata.NAME=VALUE, such as metadata.user.id=42.')
+  const most = `${filtersMax} conditions of ${namesMax} names and ${charactersMax.toLocaleString('en-US')} characters`
   if (condition.length > charactersMax || names.length > namesMax || before.length === filtersMax)
-    throw new InvalidArgumentError(
-      `There are at most ${filtersMax} conditions of ${namesMax} names and ${charactersMax.toLocaleString('en-US')} characters.`,
-    )
+    throw new InvalidArgumentError(`There are at most ${most}.`)
   const mayBeOneName = names.length > 1 && !path.includes('"')
   const string = jsonString(value)
   const paths = [names, ...(mayBeOneName ? [[names.join('.')]] : [])]
@@ -64,29 +57,20 @@ function jsonString(json: string): string | undefined {
 const PARSEABLE_METADATA = `if(isValidJSON(metadata_text), metadata_text, replaceRegexpAll(metadata_text,
     '([\\\\[:,]\\\\s*)(-?[0-9]{19,}[0-9.eE+-]*|-?[0-9.]+[eE][+]?[0-9]{3,})', '\\\\1"\\\\2"'))`
 
-/** A number as in JSON. */
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
-/** Values other than null, objects and arrays. */
 const SCALARS = "('String', 'Int64', 'UInt64', 'Double', 'Bool')"
 
 /** An SQL condition. The names and the value are in parameters only, whose own names begin with `prefix`. */
-export function metadataCondition(
-  { paths, value, isString }: MetadataFilter,
-  prefix: string,
-): { condition: string; params: Record<string, unknown> } {
+export function metadataCondition({ paths, value, isString }: MetadataFilter, prefix: string) {
   const number = !isString && NUMBER.test(value) && Number.isFinite(Number(value)) ? Number(value) : undefined
-  const params: Record<string, unknown> = {
-    [`${prefix}value`]: value,
-    ...(number === undefined ? {} : { [`${prefix}number`]: number }),
-  }
+  const params: Record<string, unknown> = { [`${prefix}value`]: value, [`${prefix}number`]: number }
   const alternatives = paths.flatMap((names, path) => {
     const parameters = names.map((name, index) => {
       const parameter = `${prefix}path${path}name${index}`
       params[parameter] = name
       return `{${parameter}:String}`
     })
-    /** The arguments of ClickHouse's JSON functions. */
     const access = [PARSEABLE_METADATA, ...parameters].join(', ')
     const type = `JSONType(${access})`
     const equals = `JSONExtractString(${access}) = {${prefix}value:String}`

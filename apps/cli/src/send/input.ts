@@ -6,21 +6,14 @@ import { pipeline, Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createZstdDecompress } from 'node:zlib'
 import { CliError, codeOf, throwReadError } from '../errors.ts'
 
-/** A file or stream to read lines from. */
 export interface Source {
-  /** Human-readable. */
   readonly name: string
   /** The default service of the lines: the name of the file without its extension, and without the one of a compression. */
   readonly service: string | undefined
-  /** The bytes of the file, which may be compressed. */
   open(): Readable
 }
 
-/**
- * Checks that every file can be read, before the first one is opened. `-`, or no file, is stdin.
- *
- * @throws CliError when a file cannot be read
- */
+/** Checks that every file can be read, before the first one is opened. `-`, or no file, is stdin. @throws CliError */
 export async function openSources(files: readonly string[], stdin: Readable): Promise<Source[]> {
   const names = files.length === 0 ? ['-'] : files
   if (names.indexOf('-') !== names.lastIndexOf('-')) throw new CliError('stdin (-) can be read only once')
@@ -45,14 +38,14 @@ async function fileSource(path: string): Promise<Source> {
 
 type Decompressor = () => NodeJS.ReadWriteStream
 
-/** By the first bytes of the data, in hexadecimal. Each signature has a byte that no log line has, or ten bytes. */
-const signatures: readonly (readonly [signature: RegExp, decompressor: Decompressor])[] = [
+/**
+ * By the first bytes of the data, in hexadecimal: how Node decompresses it, or what it is and the command that converts it. Each signature
+ * has a byte that no log line has, or ten bytes.
+ */
+const signatures: readonly (readonly [RegExp, Decompressor] | readonly [RegExp, string, string])[] = [
   [/^1f8b08/, () => createGunzip()],
   // The second form is a frame of zstd that is not data: pzstd begins with one.
   [/^(?:28b52ffd|5.2a4d18)/, () => createZstdDecompress()],
-]
-/** What Node cannot read, with the command that converts it. */
-const unsupported: readonly (readonly [signature: RegExp, format: string, command: string])[] = [
   [/^fd377a585a00/, 'compressed (xz)', 'xz -dc'],
   [/^504b0304/, 'compressed (zip)', 'unzip -p'],
   [/^425a683[1-9]314159265359/, 'compressed (bzip2)', 'bzip2 -dc'],
@@ -61,28 +54,17 @@ const unsupported: readonly (readonly [signature: RegExp, format: string, comman
 ]
 const SIGNATURE_BYTES_MAX = 10
 
-/**
- * @param start the first bytes of the data, `SIGNATURE_BYTES_MAX` or all of them
- * @returns undefined for data that is not compressed
- * @throws CliError when the data has a format that cannot be read here
- */
+/** @returns undefined for data that is not compressed @throws CliError when the data has a format that cannot be read here */
 function findCompression(start: Buffer, name: string): Decompressor | undefined {
   const hex = start.toString('hex')
-  const [, format, command] = unsupported.find(([signature]) => signature.test(hex)) ?? []
-  if (format !== undefined)
-    throw new CliError(`cannot read ${name}: it is ${format}; convert it first: ${command} FILE | …`)
-  const [, decompressor] = signatures.find(([signature]) => signature.test(hex)) ?? []
+  const [, found, command] = signatures.find(([signature]) => signature.test(hex)) ?? []
+  if (typeof found === 'string')
+    throw new CliError(`cannot read ${name}: it is ${found}; convert it first: ${command} FILE | …`)
   // Brotli has no signature.
-  return decompressor ?? (name.endsWith('.br') ? () => createBrotliDecompress() : undefined)
+  return found ?? (name.endsWith('.br') ? () => createBrotliDecompress() : undefined)
 }
 
-/**
- * Yields the bytes of a stream, decompressed if it is compressed with gzip, zstd or brotli. Holds one piece of the stream at a
- * time, whatever its compression ratio.
- *
- * @param name of the file, or of the stream for errors
- * @throws CliError
- */
+/** Yields the bytes of a stream, decompressed if need be. Holds one piece at a time, whatever the compression ratio. @throws CliError */
 export async function* decompress(pieces: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   const iterator = pieces[Symbol.asyncIterator]()
   let start: Buffer = Buffer.alloc(0)
@@ -107,19 +89,17 @@ export async function* decompress(pieces: AsyncIterable<Buffer>, name: string): 
     for await (const piece of output) yield piece as Buffer
   } catch (error) {
     if (!DECOMPRESSION_CODES.test(codeOf(error))) throw error
-    const message = `cannot read the rest of ${name}: the compressed data is damaged or incomplete`
-    throw new CliError(message, { cause: error })
+    const reason = 'the compressed data is damaged or incomplete'
+    throw new CliError(`cannot read the rest of ${name}: ${reason}`, { cause: error })
   }
 }
 
 /** https://nodejs.org/api/zlib.html#zlib-constants */
 const DECOMPRESSION_CODES = /^(Z_|ZSTD_|ERR_ZSTD|ERR_ZLIB|ERR__ERROR_)/
 
-/** A line without its line ending. */
 export interface Line {
-  /** Undefined if the line exceeds the limit; its bytes were discarded. */
+  /** Undefined if the line exceeds the limit; its bytes were discarded. Invalid bytes are replaced by U+FFFD. */
   readonly text: string | undefined
-  /** Whether the line was valid UTF-8. Invalid bytes are replaced by U+FFFD. */
   readonly wasUtf8: boolean
 }
 
@@ -130,12 +110,8 @@ const BYTE_ORDER_MARK = '\uFEFF'
 
 /**
  * Splits bytes into lines that end in LF or CRLF. Yields the lines of each piece at once: an iteration per line would cost more than the
- * rest. Buffers at most one line.
- *
- * NUL bytes before a line do not belong to it: a program that keeps its offset in a file that is emptied leaves a hole in it,
- * of any size, and so does a power failure.
- *
- * @param bytesMax longer lines are yielded without their content
+ * rest. NUL bytes before a line do not belong to it: a program that keeps its offset in a file that is emptied leaves a hole in it, of any
+ * size, and so does a power failure.
  */
 export async function* readLines(pieces: AsyncIterable<Buffer>, bytesMax: number): AsyncGenerator<Line[]> {
   let parts: Buffer[] = []

@@ -6,15 +6,7 @@ export interface LineRange {
   readonly last: number
 }
 
-/** `sluice send` prints at most one range per request in flight, and each interruption can add as many. */
-const RANGES_MAX = 100
-
-/**
- * Parses the value of --skip-lines: `58500` for the first lines, or ranges such as `1-200,301-400`.
- *
- * @returns ranges in ascending order, without overlaps
- * @throws InvalidArgumentError
- */
+/** Parses `58500`, for the first lines, or ranges such as `1-200,301-400`. @returns merged ranges @throws InvalidArgumentError */
 export function parseLineRanges(value: string): LineRange[] {
   const ranges = (/^\d{1,15}$/.test(value) ? [`1-${value}`] : value.split(',')).map((range) => {
     const [, first = '', last = ''] = /^(\d{1,15})-(\d{1,15})$/.exec(range) ?? []
@@ -23,24 +15,16 @@ export function parseLineRanges(value: string): LineRange[] {
   // 0 as a number of lines is an empty range.
   if (ranges.some(({ first, last }) => first < 1 || (first > last && value !== '0')))
     throw new InvalidArgumentError('It must be a number of lines, or ranges such as 1-200,301-400.')
-  if (ranges.length > RANGES_MAX) throw new InvalidArgumentError(`It has at most ${RANGES_MAX} ranges.`)
   return mergeRanges(ranges)
 }
 
-/** The value of --skip-lines; empty if it would skip nothing. */
 export function formatLineRanges(ranges: readonly LineRange[]): string {
   const [range, ...others] = ranges
   if (range?.first === 1 && others.length === 0) return String(range.last)
   return ranges.map(({ first, last }) => `${first}-${last}`).join(',')
 }
 
-/**
- * The lines that must not be sent again when the input is sent again.
- *
- * @param handled how many lines were sent or skipped
- * @param unanswered the lines among them whose requests failed, in any order
- * @param skipped lines that an earlier run has sent
- */
+/** The lines that must not be sent again: those of earlier runs, and those up to `handled` except the `unanswered` ones. */
 export function linesToSkip(
   handled: number,
   unanswered: readonly LineRange[],
@@ -52,12 +36,6 @@ export function linesToSkip(
   return mergeRanges([...skipped, ...starts.map((first, index) => ({ first, last: ends[index] ?? handled }))])
 }
 
-/** The first line that is in none of the merged ranges. */
-export function firstLineOutside([range]: readonly LineRange[]): number {
-  return range?.first === 1 ? range.last + 1 : 1
-}
-
-/** Sorts ranges, joins those that touch or overlap, and leaves out empty ones. */
 function mergeRanges(ranges: readonly LineRange[]): LineRange[] {
   const merged: LineRange[] = []
   for (const range of ranges.toSorted((a, b) => a.first - b.first)) {

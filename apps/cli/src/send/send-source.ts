@@ -12,23 +12,16 @@ import { type EntrySender, entryBytesMax } from './sender.ts'
 /** How long a record of a live stream waits for more lines. A program writes a stack trace at once. */
 const CONTINUATION_WAIT_MS = 500
 
-export interface Sending {
+interface Sending {
   readonly defaults: Omit<EntryDefaults, 'fallbackService'>
-  /** Undefined if each line is a message, whatever it contains. */
   readonly times: TimeReader | undefined
   readonly sender: EntrySender
   readonly report: SendReport
-  /** Lines of the whole input that are not sent. */
   readonly skipped: readonly LineRange[]
   readonly signal: AbortSignal
 }
 
-/**
- * Sends a source to its end, or until the signal is aborted. Then the last record is sent as far as it was read.
- *
- * @returns whether all lines were read
- * @throws CliError when the source cannot be read
- */
+/** Sends a source, or what was read of it when the signal is aborted. @returns whether all lines were read @throws CliError */
 export async function sendSource(source: Source, options: Sending): Promise<boolean> {
   const { times, sender, report, skipped, signal } = options
   if (signal.aborted) return false
@@ -40,9 +33,9 @@ export async function sendSource(source: Source, options: Sending): Promise<bool
 
   async function send(record: LogRecord | undefined): Promise<void> {
     if (isSkipping || record === undefined) return
-    const { firstLine, lastLine } = record
+    const { firstLine: first, lastLine: last } = record
     for (const entry of entriesOf(record, defaults))
-      await sender.add({ entry, firstLine, lastLine, origin: originOf(firstLine) })
+      await sender.add({ entry, first, last, origin: originOf(first) })
   }
 
   async function add({ text, wasUtf8 }: Line): Promise<void> {

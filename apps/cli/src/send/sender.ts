@@ -3,53 +3,37 @@ import { limits } from '@sluice/schema'
 import { CliError, describeNetworkError, wasNeverSent } from '../errors.ts'
 import type { ApiAccess } from '../service-access.ts'
 import { redactUrl } from '../terminal.ts'
+import type { LineRange } from './line-ranges.ts'
 import type { SendReport } from './report.ts'
 
 /** An entry to be sent, and its origin: its lines in the whole input. */
-export interface OutgoingEntry {
-  /** JSON. */
+export interface OutgoingEntry extends LineRange {
   readonly entry: string
-  readonly firstLine: number
-  readonly lastLine: number
-  /** Human-readable: `file:line`. */
   readonly origin: string
 }
 
-/** Keeps the requests in flight small in total. */
-const REQUEST_BYTES_MAX = 1024 * 1024
-/** The lines of a slow source are sent within about a second. */
-const REQUEST_AGE_MAX_MS = 1_000
 /** Enough to keep the API busy over a slow connection. More requests would only wait there. */
 const REQUESTS_IN_FLIGHT_MAX = 4
-/** The requests in flight, the next one, and as much room again. */
-const QUEUE_ENTRIES_MAX = (REQUESTS_IN_FLIGHT_MAX + 2) * limits.entriesPerRequestMax
-/** Reserved for the request around an entry that is sent alone: `{"logs":[` and `]}`. */
-const ENVELOPE_BYTES_MAX = 64
+/** The longest entry that can be sent at all, in a request of its own: `{"logs":[…]}`. */
+export const entryBytesMax = limits.bodyBytesMax - 64
 
-/** The longest entry that can be sent at all. */
-export const entryBytesMax = limits.bodyBytesMax - ENVELOPE_BYTES_MAX
-
-export interface SenderOptions {
+interface SenderOptions {
   readonly api: ApiAccess
-  /** How long a request is retried, at least. */
   readonly retryForMs: number
   /** Ends pauses, and with them the retries. Requests in flight are awaited. */
   readonly interrupted: AbortSignal
   readonly nowMs: () => number
 }
 
-/**
- * Sends entries with the client, and stops at the first request that fails permanently: then `failed` is aborted, `end` throws the
- * failure, and all entries added later count as unanswered.
- */
+/** Stops at the first request that fails permanently: `failed` is aborted, `end` throws, and entries added later count as unanswered. */
 export class EntrySender {
   readonly #options: SenderOptions
   readonly #report: SendReport
   readonly #client: SluiceClient
   readonly #stop = new AbortController()
+  readonly failed = this.#stop.signal
   #resumeAtMs = 0
   #failure: CliError | undefined
-  /** Ends the wait of `add`. */
   #proceed: () => void = () => undefined
 
   constructor(options: SenderOptions, report: SendReport) {
@@ -59,10 +43,12 @@ export class EntrySender {
     this.#client = new SluiceClient({
       url: api.url,
       apiKey: api.key,
-      batchBytesMax: REQUEST_BYTES_MAX,
-      flushIntervalMs: REQUEST_AGE_MAX_MS,
+      batchBytesMax: 1024 * 1024,
+      // The lines of a slow source are sent within about a second.
+      flushIntervalMs: 1_000,
       requestsInFlightMax: REQUESTS_IN_FLIGHT_MAX,
-      queueEntriesMax: QUEUE_ENTRIES_MAX,
+      // The requests in flight, the next one, and as much room again.
+      queueEntriesMax: (REQUESTS_IN_FLIGHT_MAX + 2) * limits.entriesPerRequestMax,
       retryForMs,
       flushOnExit: false,
       onSettled: (settlement) => this.#onSettled(settlement),
@@ -79,15 +65,7 @@ export class EntrySender {
     interrupted.addEventListener('abort', () => this.#proceed())
   }
 
-  /** Aborted when a request could not be sent. */
-  get failed(): AbortSignal {
-    return this.#stop.signal
-  }
-
-  /**
-   * Resolves when the entry is in the queue. After an interruption that is at once: few entries follow then. Must not be called again
-   * before that.
-   */
+  /** Resolves when the entry is in the queue: after an interruption at once, because few follow then. Must not be called again before. */
   async add(entry: OutgoingEntry): Promise<void> {
     const bytes = Buffer.byteLength(entry.entry)
     if (bytes > entryBytesMax) return this.#report.onTooLong(entry.origin, entryBytesMax)
@@ -100,11 +78,7 @@ export class EntrySender {
     this.#client.sendJson(entry.entry, entry)
   }
 
-  /**
-   * Sends the remaining entries and awaits all responses.
-   *
-   * @throws the error of the first request that could not be sent
-   */
+  /** Sends the remaining entries and awaits all responses. @throws the failure of the first request that could not be sent */
   async end(): Promise<void> {
     const { interrupted } = this.#options
     interrupted.addEventListener('abort', () => void this.#close('try-once'))
@@ -115,8 +89,7 @@ export class EntrySender {
 
   #onSettled({ outcome, entries, accepted, rejections, reason, cause }: Settlement): void {
     if (outcome === 'answered') {
-      this.#report.answered += entries.length
-      this.#report.accepted += accepted
+      this.#report.onAnswered(entries.length, accepted)
       const sent = outgoing(entries)
       const shown = new Set<number>()
       for (const { index, error } of rejections) {

@@ -16,19 +16,16 @@ import { CliError } from '../errors.ts'
 import { withRedis } from '../redis-session.ts'
 import type { RedisAccess } from '../service-access.ts'
 
-/** ClickHouse counts dead letters in milliseconds, unless it is unavailable. As long as a silent Redis is awaited. */
+/** ClickHouse counts dead letters in milliseconds. As long as a silent Redis is awaited. */
 const COUNT_TIMEOUT_MS = 5_000
 
-/** The state of one shard, and what became of its rows. */
 export interface ShardRows extends ShardReading {
   readonly totals: RowTotals
 }
 
-/** What Redis knows at one moment. */
 export interface RedisReading {
   readonly shards: readonly ShardRows[]
   readonly servers: readonly ServerMemory[]
-  /** Undefined if they could not be read. */
   readonly processes: readonly ProcessReport[] | undefined
   /** When the totals were read, on the monotonic clock. */
   readonly atMs: number
@@ -46,25 +43,22 @@ export interface Reading {
  * Reads both services at the same time, each over a new connection: after an outage or a failover, the next reading is right again.
  * Failures are part of the result.
  *
- * @param clickhouse the error to report if the address of ClickHouse is not configured
  * @throws programming errors. What ioredis and the readers throw for an operating error without a class of its own is an `Error`.
  */
 export async function readStatus(
   access: RedisAccess,
-  clickhouse: ClickHouseAccess | CliError,
+  clickhouse: () => Promise<ClickHouseAccess>,
 ): Promise<Reading> {
   const errors: string[] = []
   const report = (error: unknown): undefined => {
     if (!(error instanceof CliError) && Object(error).constructor !== Error) throw error
     errors.push(messageOf(error))
   }
+  const countDeadLetters = async () =>
+    withClickHouse(await clickhouse(), (client) => new DeadLetterStore(client).count(), COUNT_TIMEOUT_MS)
   const [redis, deadLetters] = await Promise.all([
     readRedis(access, errors).catch(report),
-    clickhouse instanceof CliError
-      ? report(clickhouse)
-      : withClickHouse(clickhouse, (client) => new DeadLetterStore(client).count(), COUNT_TIMEOUT_MS).catch(
-          report,
-        ),
+    countDeadLetters().catch(report),
   ])
   return { redis, deadLetters, errors }
 }
@@ -73,28 +67,26 @@ const monotonicMs = (): number => processClock.nowMs()
 
 async function readRedis(access: RedisAccess, errors: string[]): Promise<RedisReading> {
   /** In a cluster, a node may be unavailable while others are not. */
-  const report =
-    (what: string) =>
-    (error: unknown): undefined => {
-      errors.push(`${what} were not read: ${messageOf(error)}`)
-    }
+  const report = (what: string) => (error: unknown) =>
+    void errors.push(`${what} were not read: ${messageOf(error)}`)
   // Nothing is changed, so no replica has to confirm anything.
   return withRedis({ ...access, replicas: 0 }, async (redis) => {
     // A single shard is not recorded: this reads the number only.
     const shards = new ShardCount(redis, access.prefix, 1)
     const redisMs = await readRedisTimeMs(redis, installationNames(access.prefix).registryPrefix)
     const offsetMs = redisMs - monotonicMs()
+    const clocks = { monotonicMs, wallMs: () => monotonicMs() + offsetMs }
+    const { memoryBytes } = access
     const gauge = new QueueGauge({
       redis,
       servers: () => redisServers(redis),
       shards,
-      memoryBytes: access.memoryBytes,
-      wallMs: () => monotonicMs() + offsetMs,
-      monotonicMs,
+      memoryBytes,
+      ...clocks,
     })
-    const { shards: readings, servers } = await gauge.read()
-    const read = await Promise.all(
-      readings.map(async (reading): Promise<ShardRows[]> => {
+    const read = await gauge.read()
+    const rows = await Promise.all(
+      read.shards.map(async (reading): Promise<ShardRows[]> => {
         const totalsKey = shards.names.find(({ shard }) => shard === reading.shard)?.totalsKey ?? ''
         const hash = await redis.hgetall(totalsKey).catch(report(`the rows of shard ${reading.shard}`))
         return hash === undefined ? [] : [{ ...reading, totals: readRowTotals(hash) }]
@@ -106,7 +98,7 @@ async function readRedis(access: RedisAccess, errors: string[]): Promise<RedisRe
       const failure = gauge.failureOf(names)
       if (failure !== undefined) errors.push(`shard ${names.shard} was not read: ${failure}`)
     }
-    return { shards: read.flat(), servers, processes, atMs }
+    return { shards: rows.flat(), servers: read.servers, processes, atMs }
   })
 }
 
@@ -116,15 +108,12 @@ const messageOf = (error: unknown): string =>
     : withoutSecrets(error instanceof Error ? error.message : 'unknown')
 
 /** Entries per second between two readings: added to the queue, stored in the table of logs, and stored as dead letters. */
-interface Rates extends Readonly<Record<'added' | 'inserted' | 'deadLettered', number>> {
-  readonly intervalS: number
-}
+type Rates = Readonly<Record<'intervalS' | 'added' | 'inserted' | 'deadLettered', number>>
 
 /** The state of one shard or of all. Chunks are counted by state. */
 export interface QueueStatus extends Omit<ShardReading, 'shard'> {
   /** Rows in the queue, including the rows of failed chunks. */
   readonly rows: number
-  /** Undefined before the second reading. */
   readonly rates: Rates | undefined
 }
 
@@ -141,7 +130,6 @@ export interface Status extends Pick<Reading, 'deadLetters' | 'errors'> {
   readonly processes: readonly ProcessReport[] | undefined
 }
 
-/** @param before an earlier reading, for the rates */
 export function statusOf(
   { redis, deadLetters, errors }: Reading,
   before: Reading | undefined,
@@ -161,46 +149,41 @@ export function statusOf(
     shards,
     lag: lagOf(redis?.processes ?? []),
     deadLetters,
-    servers: (redis?.servers ?? []).map((memory) =>
-      Object.assign({ headroomS: trend.headroomS(memory) }, memory),
-    ),
+    servers: redis?.servers.map((memory) => ({ ...memory, headroomS: trend.headroomS(memory) })) ?? [],
     processes: redis?.processes,
     errors,
   }
 }
 
 /** Undefined without an earlier reading of the shard, and if its totals have gone back: Redis was restored or replaced. */
-function ratesOf(
-  shard: number,
-  now: RedisReading | undefined,
-  before: RedisReading | undefined,
-): Rates | undefined {
-  const totals = now?.shards.find((each) => each.shard === shard)?.totals
-  const earlier = before?.shards.find((each) => each.shard === shard)?.totals
+function ratesOf(shard: number, now: RedisReading | undefined, before: RedisReading | undefined) {
+  const [totals, earlier] = [now, before].map((at) => at?.shards.find((each) => each.shard === shard)?.totals)
   if (totals === undefined || earlier === undefined) return undefined
   const intervalS = ((now?.atMs ?? 0) - (before?.atMs ?? 0)) / 1_000
   const rate = (name: keyof RowTotals): number => (totals[name] - earlier[name]) / intervalS
-  const rates = { added: rate('added'), inserted: rate('inserted'), deadLettered: rate('deadLettered') }
-  return Object.values(rates).every((value) => value >= 0) ? { intervalS, ...rates } : undefined
+  const rates = {
+    intervalS,
+    added: rate('added'),
+    inserted: rate('inserted'),
+    deadLettered: rate('deadLettered'),
+  }
+  return Object.values(rates).every((value) => value >= 0) ? rates : undefined
+}
+
+/** The sums of some members. */
+function totalsOf<Name extends string>(items: readonly Readonly<Record<Name, number>>[], ...names: Name[]) {
+  const sums = names.map((name) => [name, items.reduce((sum, item) => sum + item[name], 0)])
+  return Object.fromEntries(sums) as Record<Name, number>
 }
 
 function sumOf(shards: readonly QueueStatus[]): QueueStatus {
   const rates = shards.flatMap((shard) => shard.rates ?? [])
-  const count = (name: 'rows' | 'waiting' | 'delayed' | 'inHand' | 'failed'): number =>
-    shards.reduce((sum, shard) => sum + shard[name], 0)
-  const rate = (name: keyof Rates): number => rates.reduce((sum, each) => sum + each[name], 0)
   const { intervalS } = rates[0] ?? {}
+  const areKnown = intervalS !== undefined && rates.length === shards.length
   return {
-    rows: count('rows'),
-    waiting: count('waiting'),
-    delayed: count('delayed'),
-    inHand: count('inHand'),
-    failed: count('failed'),
+    ...totalsOf(shards, 'rows', 'waiting', 'delayed', 'inHand', 'failed'),
     oldestAgeS: Math.max(0, ...shards.map(({ oldestAgeS }) => oldestAgeS)),
-    rates:
-      intervalS === undefined || rates.length < shards.length
-        ? undefined
-        : { intervalS, added: rate('added'), inserted: rate('inserted'), deadLettered: rate('deadLettered') },
+    rates: areKnown ? { intervalS, ...totalsOf(rates, 'added', 'inserted', 'deadLettered') } : undefined,
   }
 }
 
@@ -215,7 +198,6 @@ function lagOf(processes: readonly ProcessReport[]): RecentLag | undefined {
   }
 }
 
-/** The status as one line of JSON. What is unknown or infinite is null. */
 export function statusJson({ atMs, ...status }: Status): string {
   return JSON.stringify({ at: new Date(atMs).toISOString(), ...status }, (_key, value: unknown) => {
     if (value === undefined) return null

@@ -3,24 +3,19 @@ import { makeRowPrefix, parseJsonExactly, shapeRow } from '@sluice/rows'
 import type { Entry } from '@sluice/schema'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { followLimits } from '../../src/logs/follow.ts'
-import { SLUICE } from '../../src/options.ts'
 import { run } from '../../src/run.ts'
 import { jsonLines, testInstallation } from '../installation.ts'
 
-const { context, sluice, connect, database, dropDatabase } = testInstallation()
+const { context, sluice, objects, failing, connect, database } = testInstallation()
 let client: ClickHouseClient
 
 beforeAll(async () => {
   await sluice('migrate')
   client = connect({ database })
 })
-
-afterAll(async () => {
-  await client.close()
-  await dropDatabase()
-})
+afterAll(() => client.close())
 
 /** Stores entries, given as JSON, as the API and the worker would. */
 async function store(projectId: string, entries: readonly string[], receivedAtMs = Date.now()) {
@@ -33,21 +28,23 @@ async function store(projectId: string, entries: readonly string[], receivedAtMs
   await client.command({ query: `${logsInsertQuery}\n${rows.join('')}` })
 }
 
-const messages = async (...flags: string[]): Promise<unknown[]> =>
-  jsonLines(await sluice('logs', '--project', 'demo', '--json', ...flags)).map(({ message }) => message)
+/** The messages that `sluice logs` prints of a project. */
+const messages = async (project: string, ...flags: string[]): Promise<unknown[]> =>
+  (await objects('logs', '--project', project, ...flags)).map(({ message }) => message)
+
+/** Runs `sluice logs`. @returns its output */
+async function logs(...flags: string[]) {
+  const used = context()
+  expect(await run(['logs', ...flags], used)).toBe(0)
+  return used.written
+}
+
+test.each(['nope', "x' OR 1=1"])('a project without entries is reported on stderr: %s', async (project) => {
+  const stderr = `sluice: the project ${project} has no entries; \`sluice projects list\` lists the projects\n`
+  expect(await logs('--project', project)).toEqual({ stdout: '', stderr })
+})
 
 describe('logs', () => {
-  test.each([[[]], [['--json']]])('reports a project without entries on stderr, with %j', async (flags) => {
-    for (const project of ['nope', "x' OR 1=1"]) {
-      const used = context()
-      expect(await run(['logs', '--project', project, ...flags], used)).toBe(0)
-      expect(used.written).toEqual({
-        stdout: '',
-        stderr: `sluice: the project ${project} has no entries; \`${SLUICE} projects list\` lists the projects\n`,
-      })
-    }
-  })
-
   const HARD =
     '{"deep":{"a":[1,"x",null,{"b":[]}]},"none":null,"empty":{},"dots.in.names":{"a.b":1},"i64":9223372036854775807,' +
     '"u64":18446744073709551615,"big":123456789012345678901234567890,"huge":1e400,"float":0.1,"text":"Ä 東京 👩‍💻"}'
@@ -61,109 +58,83 @@ describe('logs', () => {
     await store('other', ['{"level":"info","message":"of another project"}'])
   })
 
-  test('prints the newest matching entries, oldest first', async () => {
-    const none = context()
-    expect(await run(['logs', '--project', 'demo', '--search', 'not this'], none)).toBe(0)
-    expect(none.written).toEqual({ stdout: '', stderr: '' })
-    expect(await messages()).toEqual(['first', "It's 100% BROKEN \\ Ärger", 'hard'])
-    expect(await messages('--limit', '2')).toEqual(["It's 100% BROKEN \\ Ärger", 'hard'])
-    expect(await messages('--limit', '0')).toEqual([])
-  })
-
+  const BROKEN = "It's 100% BROKEN \\ Ärger"
   test.each([
-    [['--level', 'error,warn'], 2],
-    [['--level', 'error', '--level', 'info'], 2],
-    [['--service', 'web'], 1],
-    [['--since', '2026-01-02'], 2],
-    [['--from', '2026-01-01T00:00:00.000002Z'], 2],
-    [['--from', '2026-01-01', '--until', '2026-01-03'], 2],
-    [['--until', '2026-01-01T00:00:00.000001Z'], 0],
-    [['--until', '2026-01-01T00:00:00.000002Z'], 1],
-    [['--search', 'broken'], 1],
-    [['--search', 'ÄRGER'], 1],
-    [['--search', "it's 100% broken \\ "], 1],
-    [['--search', '%'], 1],
-    [['--search', "' OR 1=1 --"], 0],
-    [['--service', "' OR 1=1 --"], 0],
-    [['--level', 'info', '--search', 'broken'], 0],
-  ])('with %j matches %i', async (flags, count) => {
-    expect(await messages(...flags)).toHaveLength(count)
+    [[], ['first', BROKEN, 'hard']],
+    [
+      ['--limit', '2'],
+      [BROKEN, 'hard'],
+    ],
+    [['--limit', '0'], []],
+    [
+      ['--level', 'error,warn'],
+      [BROKEN, 'hard'],
+    ],
+    [
+      ['--level', 'error', '--level', 'info'],
+      ['first', BROKEN],
+    ],
+    [['--service', 'web'], ['first']],
+    [
+      ['--since', '2026-01-02'],
+      [BROKEN, 'hard'],
+    ],
+    [['--from', '2026-01-01T00:00:00.000002Z', '--until', '2026-01-03'], [BROKEN]],
+    [['--until', '2026-01-01T00:00:00.000001Z'], []],
+    [['--until', '2026-01-01T00:00:00.000002Z'], ['first']],
+    [['--search', 'ÄRGER'], [BROKEN]],
+    [['--search', "it's 100% broken \\ "], [BROKEN]],
+    [['--search', '%'], [BROKEN]],
+    [['--search', "' OR 1=1 --"], []],
+    [['--service', "' OR 1=1 --"], []],
+    [['--level', 'info', '--search', 'broken'], []],
+  ])('with %j are the newest matching entries, oldest first', async (flags, found) => {
+    expect(await messages('demo', ...flags)).toEqual(found)
   })
 
-  test('prints metadata exactly as it was sent', async () => {
-    expect(await sluice('logs', '--project', 'demo', '--search', 'hard', '--json')).toContain(
-      `,"metadata":${HARD}}\n`,
-    )
-    expect(await sluice('logs', '--project', 'demo', '--search', 'hard')).toBe(
-      `2026-01-03T00:00:00.000Z WARN    hard ${HARD}\n`,
-    )
+  test('that match nothing are no error', async () => {
+    expect(await logs('--project', 'demo', '--search', 'not this')).toEqual({ stdout: '', stderr: '' })
+  })
+
+  test('have the metadata exactly as it was sent', async () => {
+    const hard = ['logs', '--project', 'demo', '--search', 'hard']
+    expect(await sluice(...hard, '--json')).toContain(`,"metadata":${HARD}}\n`)
+    expect(await sluice(...hard)).toBe(`2026-01-03T00:00:00.000Z WARN    hard ${HARD}\n`)
   })
 
   test.each([
     [{ CLICKHOUSE_PASSWORD: 'wrong' }, 'rejects the user'],
     [{ CLICKHOUSE_DATABASE: 'not_there' }, '`sluice migrate` creates them'],
-  ])('reports the reason and advice with %j', async (environment, reason) => {
-    const used = context(environment)
-    expect(await run(['logs', '--project', 'demo'], used)).toBe(1)
-    expect(used.written.stderr).toContain(reason)
+  ])('fail with the reason and advice with %j', async (environment, reason) => {
+    expect(await failing(['logs', '--project', 'demo'], environment)).toContain(reason)
   })
 })
 
-/** Runs `sluice logs` in a project with entries of the future. */
-async function hiddenLogs(...flags: string[]) {
-  const used = context()
-  const code = await run(['logs', '--project', 'hidden', '--json', ...flags], used)
-  const found = jsonLines(used.written.stdout).map(({ message }) => message)
-  return { code, found, stderr: used.written.stderr }
-}
-
 describe('entries of the future', () => {
   const AHEAD = '{"level":"error","message":"ahead","timestamp":"2261-01-01T00:00:00Z"}'
+  const NOTICE = /^sluice: entries of the future are not shown \(--until \d{4}-\d\d-\d\dT[\d:.]+Z\)\n$/
 
   beforeAll(async () => {
+    const soon = new Date(Date.now() + 600_000).toISOString()
     await store('hidden', [
       '{"level":"info","message":"now"}',
-      `{"level":"info","message":"soon","timestamp":"${new Date(Date.now() + 600_000).toISOString()}"}`,
+      `{"level":"info","message":"soon","timestamp":"${soon}"}`,
       ...Array.from({ length: 3 }, () => AHEAD),
     ])
   })
 
-  test.each([[[]], [['--since', '5m']], [['--from', '5m']]])(
-    'do not hide current ones with %j, and are reported on stderr',
-    async (flags) => {
-      const { code, found, stderr } = await hiddenLogs(...flags)
-      expect({ code, found }).toEqual({ code: 0, found: ['now', 'soon'] })
-      expect(stderr).toMatch(
-        /^sluice: entries of the future are not shown \(--until \d{4}-\d\d-\d\dT[\d:.]+Z\)\n$/,
-      )
-    },
-  )
-
-  test('are looked for with the other conditions', async () => {
-    expect((await hiddenLogs('--level', 'info')).stderr).toBe('')
-    expect((await hiddenLogs('--level', 'error')).stderr).toMatch(/entries of the future are not shown/)
-    expect((await hiddenLogs('--level', 'error')).found).toEqual([])
-  })
-
-  test('are printed with a later --until, without the report', async () => {
-    const { found, stderr } = await hiddenLogs(
-      '--from',
-      '2261-01-01',
-      '--until',
-      '2261-01-02',
-      '--limit',
-      '3',
-    )
-    expect(found).toEqual(['ahead', 'ahead', 'ahead'])
-    expect(stderr).toBe('')
+  test.each([
+    [[], ['now', 'soon'], NOTICE],
+    [['--since', '5m'], ['now', 'soon'], NOTICE],
+    [['--level', 'info'], ['now', 'soon'], /^$/],
+    [['--level', 'error'], [], NOTICE],
+    [['--from', '2261-01-01', '--until', '2261-01-02', '--limit', '2'], ['ahead', 'ahead'], /^$/],
+  ])('do not hide current ones, and are reported if they match: %j', async (flags, found, notice) => {
+    const { stdout, stderr } = await logs('--project', 'hidden', '--json', ...flags)
+    expect(jsonLines(stdout).map(({ message }) => message)).toEqual(found)
+    expect(stderr).toMatch(notice)
   })
 })
-
-async function matching(...conditions: string[]): Promise<unknown[]> {
-  const flags = conditions.flatMap((condition) => ['--where', condition])
-  const output = await sluice('logs', '--project', 'where', '--json', ...flags)
-  return jsonLines(output).map(({ message }) => message)
-}
 
 describe('logs --where', () => {
   const values = {
@@ -201,92 +172,86 @@ describe('logs --where', () => {
   })
 
   test.each([
-    ['42', ['integer', 'text', 'decimal', 'exponent']],
-    ['42.0', ['integer', 'decimal', 'exponent']],
-    ['"42"', ['text']],
-    ['"43"', []],
-    ['true', ['yes', 'yes-text']],
-    ['"true"', ['yes-text']],
-    ['false', []],
-    ['null', ['nothing', 'nothing-text']],
-    ['"null"', ['nothing-text']],
-    ['', ['empty']],
-    ['""', ['empty']],
-    ['{"a":42}', []],
-    ['9007199254740993', ['large']],
-    ['9007199254740992', ['neighbour']],
-    ['123456789012345678901234567890', ['huge']],
-    [String.raw`it's " \ x' OR 1=1 --`, ['quotes']],
-    ['Ärger 東京', ['unicode']],
-    ['ärger 東京', []],
-    ["' OR 1=1 --", []],
-    ['44', ['next to huge numbers']],
-  ])('a value equal to %s', async (value, expected) => {
-    expect(await matching(`metadata.v=${value}`)).toEqual(expected)
-  })
-
-  test('a path leads through nested names, or is one name with dots', async () => {
-    expect(await matching('metadata.deep.er.v=43')).toEqual(['other'])
-    expect(await matching('metadata.flat.v=43')).toEqual(['other'])
-    expect(await matching('metadata."flat.v"=43')).toEqual(['other'])
-    expect(await matching('metadata.a.b=1')).toEqual(['dots'])
-    expect(await matching(String.raw`metadata."c d"."e=\""=2`)).toEqual(['dots'])
-    expect(await matching('metadata.deep.er=43')).toEqual([])
-    expect(await matching('metadata.v.a=43')).toEqual([])
-    expect(await matching("metadata.v'=43")).toEqual([])
+    ['v=42', ['integer', 'text', 'decimal', 'exponent']],
+    ['v=42.0', ['integer', 'decimal', 'exponent']],
+    ['v="42"', ['text']],
+    ['v=true', ['yes', 'yes-text']],
+    ['v="true"', ['yes-text']],
+    ['v=null', ['nothing', 'nothing-text']],
+    ['v="null"', ['nothing-text']],
+    ['v=', ['empty']],
+    ['v={"a":42}', []],
+    ['v=9007199254740993', ['large']],
+    ['v=9007199254740992', ['neighbour']],
+    ['v=123456789012345678901234567890', ['huge']],
+    [String.raw`v=it's " \ x' OR 1=1 --`, ['quotes']],
+    ['v=Ärger 東京', ['unicode']],
+    ['v=ärger 東京', []],
+    ["v=' OR 1=1 --", []],
+    ['v=44', ['next to huge numbers']],
+    // A path leads through nested names, or is one name with dots.
+    ['deep.er.v=43', ['other']],
+    ['flat.v=43', ['other']],
+    ['"flat.v"=43', ['other']],
+    ['a.b=1', ['dots']],
+    [String.raw`"c d"."e=\""=2`, ['dots']],
+    ['deep.er=43', []],
+    ['v.a=43', []],
+    ["v'=43", []],
+  ])('metadata.%s', async (condition, expected) => {
+    expect(await messages('where', '--where', `metadata.${condition}`)).toEqual(expected)
   })
 
   test('all conditions must hold, with the other filters', async () => {
-    expect(await matching('metadata.v=42', 'metadata.n=1')).toEqual(['text'])
-    expect(await matching('metadata.v=42', 'metadata.n=99')).toEqual([])
-    const flags = ['--where', 'metadata.v=42', '--json']
-    for (const [environment, count] of [
-      ['staging', 1],
-      ['production', 3],
-      ['staging,production', 4],
-      ['development', 0],
-    ] as const) {
-      const args = ['logs', '--project', 'where', '--environment', environment, ...flags]
-      expect(jsonLines(await sluice(...args))).toHaveLength(count)
-    }
+    const where = ['where', '--where', 'metadata.v=42'] as const
+    expect(await messages(...where, '--where', 'metadata.n=1')).toEqual(['text'])
+    expect(await messages(...where, '--where', 'metadata.n=99')).toEqual([])
+    expect(await messages(...where, '--environment', 'staging')).toEqual(['integer'])
+    expect(await messages(...where, '--environment', 'staging,production')).toHaveLength(4)
   })
 })
 
-test('logs --stack prints the stack traces', async () => {
-  await store('stacks', [
-    String.raw`{"level":"error","message":"it broke","stack":"Error: it broke\n    at \u001b[31mf (a.js:1)\n","timestamp":"2026-01-01T00:00:00Z"}`,
-  ])
-  const line = '2026-01-01T00:00:00.000Z ERROR   it broke\n'
+test('logs prints entries safely, with --stack the stack traces, and with --json the fields that clients send', async () => {
+  const sent = {
+    level: 'error',
+    message: 'it\u001B[2J\r\nbroke',
+    service: 'web\u009B',
+    stack: 'Error: it broke\n    at \u001B[31mf (a.js:1)\n',
+    metadata: { '\u009B': 1 },
+  }
+  await store('stacks', [JSON.stringify({ ...sent, timestamp: '2026-01-01T00:00:00.123456Z' })])
+  const line = String.raw`2026-01-01T00:00:00.123Z ERROR   web\u009b it\e[2J\r\nbroke {"\u009b":1}` + '\n'
   expect(await sluice('logs', '--project', 'stacks')).toBe(line)
   expect(await sluice('logs', '--project', 'stacks', '--stack')).toBe(
     `${line}    Error: it broke\n        at \\e[31mf (a.js:1)\n`,
   )
+  const added = {
+    id: expect.any(String) as string,
+    projectId: 'stacks',
+    receivedAt: expect.any(String) as string,
+  }
+  expect(await objects('logs', '--project', 'stacks')).toEqual([
+    { ...sent, ...added, timestamp: '2026-01-01T00:00:00.123456Z' },
+  ])
 })
 
 test('logs --follow prints each entry that arrives, late or not, once, until it is interrupted', async () => {
   const nowMs = Date.now()
-  await store('followed', ['{"level":"info","message":"before"}'], nowMs)
+  const add = (entry: object, afterMs: number) =>
+    store('followed', [JSON.stringify({ level: 'info', ...entry })], nowMs + afterMs)
+  await add({ message: 'before' }, 0)
   const used = context()
   const running = run(['logs', '--project', 'followed', '--level', 'info', '-f', '--json'], used)
-  const printed = (): unknown[] => jsonLines(used.written.stdout).map(({ message }) => message)
-  const until = async (count: number): Promise<void> => {
-    while (printed().length < count) await sleep(50)
-  }
-  await until(1)
-  await store(
-    'followed',
-    ['{"level":"info","message":"new"}', '{"level":"warn","message":"not requested"}'],
-    nowMs + 1,
-  )
-  await until(2)
-  await store(
-    'followed',
-    ['{"level":"info","message":"old","timestamp":"2001-01-01T00:00:00Z"}'],
-    nowMs - 1_000,
-  )
-  await until(3)
+  const prints = (...expected: string[]) =>
+    vi.waitFor(() => expect(jsonLines(used.written.stdout).map(({ message }) => message)).toEqual(expected))
+  await prints('before')
+  await add({ message: 'not requested', level: 'warn' }, 1)
+  await add({ message: 'new' }, 1)
+  await prints('before', 'new')
+  await add({ message: 'old', timestamp: '2001-01-01T00:00:00Z' }, -1_000)
+  await prints('before', 'new', 'old')
   await sleep(3 * followLimits.pollIntervalMs)
   used.interrupt()
   expect(await running).toBe(130)
-  expect(printed()).toEqual(['before', 'new', 'old'])
+  await prints('before', 'new', 'old')
 })

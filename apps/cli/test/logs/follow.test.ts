@@ -1,9 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Follower, followLimits, followUntil } from '../../src/logs/follow.ts'
 import type { Arrival, LogRow } from '../../src/logs/log-source.ts'
 
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
+
+type Stored = readonly [id: string, secondsAfterNoon: number]
 
 /** A table in memory. */
 class FakeSource {
@@ -12,7 +13,7 @@ class FakeSource {
   failing: number[] = []
   #calls = 0
 
-  store(...entries: (readonly [id: string, secondsAfterNoon: number])[]): void {
+  store(...entries: Stored[]): void {
     for (const [id, seconds] of entries) this.stored.push({ id, receivedAtMs: NOON_MS + seconds * 1_000 })
   }
 
@@ -39,107 +40,83 @@ class FakeSource {
   }
 }
 
-function setup() {
+/** A follower that has started on a table with these entries. */
+async function start(...stored: Stored[]) {
   const source = new FakeSource()
   const printed: string[] = []
   const follower = new Follower(source, async (rows) => {
     printed.push(...rows.map(({ id }) => id))
   })
-  const sweep = async (): Promise<void> => {
-    for (let polls = 0; polls < followLimits.pollsPerSweep; polls += 1) await follower.poll()
+  source.store(...stored)
+  await follower.start()
+  /** Stores entries, and polls. */
+  const poll = async (...entries: Stored[]): Promise<boolean> => {
+    source.store(...entries)
+    return follower.poll()
   }
-  return { source, printed, follower, sweep }
+  return { source, printed, follower, poll }
 }
 
-describe('Follower', () => {
-  test('prints each entry that arrives after the start once', async () => {
-    const { source, printed, follower } = setup()
-    source.store(['old', 0])
-    await follower.start()
-    await follower.poll()
-    source.store(['a', 1], ['b', 2])
-    await follower.poll()
-    await follower.poll()
-    expect(printed).toEqual(['a', 'b'])
-  })
+test('late entries are printed: slightly late ones in the next poll, others within the overlap in the next sweep', async () => {
+  const { source, printed, poll } = await start(['old', 0])
+  await poll()
+  await poll(['newest', 100])
+  await poll(['late by seconds', 98])
+  expect(printed).toEqual(['newest', 'late by seconds'])
+  source.store(['late by a minute', 40])
+  for (let polls = 0; polls < 2 * followLimits.pollsPerSweep; polls += 1) await poll()
+  expect(printed).toEqual(['newest', 'late by seconds', 'late by a minute'])
+})
 
-  test('prints late entries: slightly late ones in the next poll, others within the overlap in the next sweep', async () => {
-    const { source, printed, follower, sweep } = setup()
-    source.store(['old', 0])
-    await follower.start()
-    await follower.poll()
-    source.store(['newest', 100])
-    await follower.poll()
-    source.store(['late by seconds', 98])
-    await follower.poll()
-    expect(printed).toEqual(['newest', 'late by seconds'])
+test('entries after an outage of any length are printed in order', async () => {
+  const { printed, poll } = await start(['before', 0])
+  await poll()
+  await poll(['during the outage', 3_600])
+  await poll(['after it', 7_200])
+  expect(printed).toEqual(['during the outage', 'after it'])
+})
 
-    source.store(['late by a minute', 40])
-    await sweep()
-    await sweep()
-    expect(printed).toEqual(['newest', 'late by seconds', 'late by a minute'])
-  })
+test('entries that were printed first are not repeated', async () => {
+  const { source, printed, follower, poll } = await start()
+  source.store(['between', 1])
+  for (const arrival of source.stored) follower.markPrinted(arrival)
+  await poll()
+  expect(printed).toEqual([])
+})
 
-  test('continues in order after an outage of any length', async () => {
-    const { source, printed, follower } = setup()
-    source.store(['before', 0])
-    await follower.start()
-    await follower.poll()
-    source.store(['during the outage', 3_600])
-    await follower.poll()
-    source.store(['after it', 7_200])
-    await follower.poll()
-    expect(printed).toEqual(['during the outage', 'after it'])
-  })
+test('the rest is printed after printing failed halfway', async () => {
+  const { source, printed, poll } = await start()
+  const entries = Array.from({ length: 2_500 }, (_, index): Stored => [`entry ${index}`, index / 1_000])
+  source.failing = [2]
+  await expect(poll(...entries)).rejects.toThrow('unavailable')
+  expect(printed).toHaveLength(followLimits.entriesPerFetchMax)
+  await poll()
+  expect(printed).toEqual(entries.map(([id]) => id))
+})
 
-  test('does not repeat entries that were printed first', async () => {
-    const { source, printed, follower } = setup()
-    await follower.start()
-    source.store(['between', 1])
-    for (const arrival of source.stored) follower.markPrinted(arrival)
-    await follower.poll()
-    expect(printed).toEqual([])
-  })
+test('a bounded number of ids is remembered, and no entry from before the start is repeated', async () => {
+  const count = followLimits.seenMax + 500
+  const stored = Array.from({ length: count }, (_, index): Stored => [`${index}`, index / 10_000])
+  const { source, printed, follower } = await start()
+  for (const entry of stored) source.store(entry)
+  await follower.start()
+  source.store(['new', 20])
+  await follower.poll()
+  expect(printed).toEqual(['new'])
+})
 
-  test('continues with the rest after printing failed halfway', async () => {
-    const { source, printed, follower } = setup()
-    await follower.start()
-    const ids = Array.from({ length: 2_500 }, (_, index) => `entry ${String(index).padStart(4, '0')}`)
-    source.store(...ids.map((id, index) => [id, index / 1_000] as const))
-    source.failing = [2]
-    await expect(follower.poll()).rejects.toThrow('unavailable')
-    expect(printed).toHaveLength(followLimits.entriesPerFetchMax)
-    await follower.poll()
-    expect(printed).toEqual(ids)
-  })
-
-  test('remembers a bounded number of ids, and repeats no entry that was stored before the start', async () => {
-    const { source, printed, follower } = setup()
-    for (let index = 0; index < followLimits.seenMax + 500; index += 1)
-      source.store([`stored ${index}`, index / 10_000])
-    await follower.start()
-    source.store(['new', 20])
-    await follower.poll()
-    expect(printed).toEqual(['new'])
-  })
-
-  test('splits a flood over several polls, and loses no entry', async () => {
-    const { source, printed, follower } = setup()
-    await follower.start()
-    const limit = followLimits.seenMax + followLimits.arrivalsPerPollMin
-    const total = limit + 500
-    for (let index = 0; index < total; index += 1) source.store([`entry ${index}`, index / 1_000])
-    expect(await follower.poll()).toBe(true)
-    expect(printed).toHaveLength(limit)
-    expect(await follower.poll()).toBe(false)
-    expect(new Set(printed).size).toBe(total)
-    expect(printed).toHaveLength(total)
-  })
+test('a flood is split over several polls, and no entry is lost', async () => {
+  const { source, printed, poll } = await start()
+  const limit = followLimits.seenMax + followLimits.arrivalsPerPollMin
+  for (let index = 0; index < limit + 500; index += 1) source.store([`entry ${index}`, index / 1_000])
+  expect(await poll()).toBe(true)
+  expect(printed).toHaveLength(limit)
+  expect(await poll()).toBe(false)
+  expect([printed.length, new Set(printed).size]).toEqual([limit + 500, limit + 500])
 })
 
 test('followUntil retries a known failure, reports it once, and stops with the signal', async () => {
-  const { source, printed, follower } = setup()
-  await follower.start()
+  const { source, printed, follower } = await start()
   source.store(['a', 1])
   source.failing = [1, 2]
   const reports: string[] = []
@@ -151,25 +128,17 @@ test('followUntil retries a known failure, reports it once, and stops with the s
       reports.push(message)
     },
   })
-  while (reports.length < 2) await sleep(20)
+  const expected = ['ClickHouse is unavailable; retrying until it recovers', 'ClickHouse is available again']
+  await vi.waitFor(() => expect(reports).toEqual(expected))
   stop.abort()
   await following
   expect(printed).toEqual(['a'])
-  expect(reports).toEqual([
-    'ClickHouse is unavailable; retrying until it recovers',
-    'ClickHouse is available again',
-  ])
 })
 
 test('followUntil throws an unknown failure', async () => {
-  const { source, follower } = setup()
-  await follower.start()
+  const { source, follower } = await start()
   source.store(['a', 1])
   source.failing = [1]
-  const following = followUntil(new AbortController().signal, follower, {
-    random: () => 0,
-    describe: () => undefined,
-    report: async () => undefined,
-  })
-  await expect(following).rejects.toThrow('unavailable')
+  const options = { random: () => 0, describe: () => undefined, report: async () => undefined }
+  await expect(followUntil(new AbortController().signal, follower, options)).rejects.toThrow('unavailable')
 })

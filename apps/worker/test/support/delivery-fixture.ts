@@ -1,5 +1,4 @@
-import { createLogger, type Logger, Semaphore } from '@sluice/runtime'
-import { type MockInstance, vi } from 'vitest'
+import { createLogger, Semaphore } from '@sluice/runtime'
 import { BatchDelivery, type BatchDeliveryDependencies } from '../../src/batch-delivery.ts'
 import { batchIdOf, type Recovery, type Stage } from '../../src/batch.ts'
 import { Retrier } from '../../src/retrier.ts'
@@ -18,27 +17,18 @@ export const outcomes = {
     }
   },
   /** The step ends after a promise. */
-  after: (promise: Promise<unknown>, outcome: Outcome = usual): Outcome => {
-    return async (stage) => {
-      await promise
-      return outcome(stage)
-    }
-  },
+  after:
+    (promise: Promise<unknown>): Outcome =>
+    (stage) =>
+      promise.then(() => usual(stage)),
   waiting: (stage: OpenStage): Stage => ({ at: 'waiting', recovery: recoveryIn(stage) }),
   suspended: (stage: OpenStage): Stage => ({ at: 'suspended', recovery: recoveryIn(stage) }),
   /** ClickHouse rejects a new batch, or another worker has split a stored one. */
   recovering: (stage: OpenStage): Stage => {
-    const batchId = batchIdOf(stage)
-    const earlier = { unsettledUntilMs: 0, suspension: undefined }
-    return { at: 'recovering', recovery: { batchId, chunkIds: [], isRejected: true, lastRepair: 0, earlier } }
+    return { at: 'recovering', recovery: { ...newRecovery(batchIdOf(stage), [], 0), isRejected: true } }
   },
   rejected: (stage: OpenStage): Stage => {
-    const recovery = { ...recoveryIn(stage), isRejected: true }
-    return {
-      at: 'rejected',
-      recovery,
-      batch: { id: recovery.batchId, chunks: [], splits: new Set(), repair: 1 },
-    }
+    return { ...loaded({ ...recoveryIn(stage), isRejected: true }), at: 'rejected' }
   },
 } as const
 
@@ -59,18 +49,11 @@ export class DeliveryFixture {
   readonly steps = new Map<string, Outcome[]>()
   /** Errors of the next requests to the consumer and to end a lease. Others succeed. */
   readonly errors = new Map<'requeue' | 'fail' | 'endLease', Error[]>()
-  readonly repairPermits: Semaphore
+  readonly repairPermits = new Semaphore(2, this.stopping.signal)
   readonly delivery: BatchDelivery
-  readonly warnings: MockInstance
-  readonly debugLines: MockInstance
-  readonly #logger: Logger
   #ids = 0
 
-  constructor(repairPermits?: Semaphore, logLevel: 'silent' | 'debug' = 'silent') {
-    this.#logger = createLogger('test', logLevel)
-    this.warnings = vi.spyOn(this.#logger, 'warn')
-    this.debugLines = vi.spyOn(this.#logger, 'debug').mockImplementation(() => undefined)
-    this.repairPermits = repairPermits ?? new Semaphore(2, this.stopping.signal)
+  constructor() {
     this.delivery = new BatchDelivery(this.#dependencies())
   }
 
@@ -85,7 +68,8 @@ export class DeliveryFixture {
   }
 
   #dependencies(): BatchDeliveryDependencies {
-    const { calls, clock, stopping } = this
+    const logger = createLogger('test', 'silent')
+    const { calls, clock, stopping, repairPermits } = this
     const { signal } = stopping
     const giveUpSignal = (): AbortSignal => this.givingUp.signal
     return {
@@ -95,23 +79,13 @@ export class DeliveryFixture {
           await this.claims.shift()?.()
           return ids.map((id) => (this.owners.has(id) ? this.owners.get(id) : batchId))
         },
-        renewLease: async (batchId, workerId) => {
-          calls.push(`renew lease ${batchId} of ${workerId}`)
-        },
-        endLease: async (batchId, workerId) => {
-          calls.push(`end lease ${batchId} of ${workerId}`)
-          this.#failIfAsked('endLease')
-        },
+        renewLease: async (batchId, workerId) => void calls.push(`renew lease ${batchId} of ${workerId}`),
+        endLease: async (batchId, workerId) =>
+          this.#request('endLease', `end lease ${batchId} of ${workerId}`),
       },
       consumer: {
-        requeue: async (ids, end) => {
-          calls.push(`requeue ${ids.join(' ')} to the ${end}`)
-          this.#failIfAsked('requeue')
-        },
-        fail: async (id, error) => {
-          calls.push(`fail ${id}: ${error.message}`)
-          this.#failIfAsked('fail')
-        },
+        requeue: async (ids, end) => this.#request('requeue', `requeue ${ids.join(' ')} to the ${end}`),
+        fail: async (id, error) => this.#request('fail', `fail ${id}: ${error.message}`),
         forget: (ids) => {
           if (ids.length > 0) calls.push(`forget ${ids.join(' ')}`)
         },
@@ -122,21 +96,9 @@ export class DeliveryFixture {
           const outcome = this.steps.get(`${batchIdOf(stage)} ${stage.at}`)?.shift() ?? usual
           return outcome(stage)
         },
-        recoveryOf: (batchId, chunkIds) => ({
-          batchId,
-          chunkIds,
-          isRejected: false,
-          lastRepair: 0,
-          earlier: { unsettledUntilMs: clock.nowMs(), suspension: undefined },
-        }),
+        recoveryOf: (batchId, chunkIds) => newRecovery(batchId, chunkIds, clock.nowMs()),
       },
-      retrier: new Retrier({
-        logger: this.#logger,
-        signal,
-        clock,
-        random: () => 0,
-        events: new WorkerEvents(),
-      }),
+      retrier: new Retrier({ logger, signal, clock, random: () => 0, events: new WorkerEvents() }),
       health: {
         get giveUpSignal() {
           return giveUpSignal()
@@ -144,8 +106,8 @@ export class DeliveryFixture {
         hasSucceededSince: (ms) => this.succeededAtMs >= ms,
       },
       shardRepairs: new Semaphore(1, signal),
-      repairPermits: this.repairPermits,
-      logger: this.#logger,
+      repairPermits,
+      logger,
       clock,
       makeId: () => `new-${(this.#ids += 1)}`,
       workerId: 'me',
@@ -153,7 +115,8 @@ export class DeliveryFixture {
     }
   }
 
-  #failIfAsked(request: 'requeue' | 'fail' | 'endLease'): void {
+  #request(request: 'requeue' | 'fail' | 'endLease', call: string): void {
+    this.calls.push(call)
     const error = this.errors.get(request)?.shift()
     if (error !== undefined) throw error
   }
@@ -163,8 +126,16 @@ export class DeliveryFixture {
 function usual(stage: OpenStage): Stage {
   if (stage.at === 'stored') return { at: 'done' }
   if ('batch' in stage) return { at: 'stored', stored: { id: batchIdOf(stage), members: [] }, repair: 0 }
-  const { recovery } = stage
+  return loaded(stage.recovery)
+}
+
+function loaded(recovery: Recovery): Extract<Stage, { at: 'loaded' }> {
   return { at: 'loaded', recovery, batch: { id: recovery.batchId, chunks: [], splits: new Set(), repair: 1 } }
+}
+
+function newRecovery(batchId: string, chunkIds: readonly string[], unsettledUntilMs: number): Recovery {
+  const earlier = { unsettledUntilMs, suspension: undefined }
+  return { batchId, chunkIds, isRejected: false, lastRepair: 0, earlier }
 }
 
 function recoveryIn(stage: OpenStage): Recovery {

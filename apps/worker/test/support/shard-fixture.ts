@@ -19,6 +19,8 @@ export const WAIT_MS = 50
 /** Chunks per batch. */
 export const BATCH_CHUNKS_MAX = 4
 
+const collectorLimits = { rowsMax: 1_000, bytesMax: 1_000_000 }
+
 /** A shard whose queue, health and delivery are under the control of the test. What it requests is in `calls`, in order. */
 export class ShardFixture {
   readonly clock = new TestClock()
@@ -77,12 +79,7 @@ export class ShardFixture {
         heldChunks: 0,
         close: () => Promise.resolve(),
       },
-      collector: new Collector({
-        chunksMax: BATCH_CHUNKS_MAX,
-        rowsMax: 1_000,
-        bytesMax: 1_000_000,
-        waitMs: WAIT_MS,
-      }),
+      collector: new Collector({ ...collectorLimits, chunksMax: BATCH_CHUNKS_MAX, waitMs: WAIT_MS }),
       delivery: {
         deliver: async (chunks) => {
           calls.push(`deliver ${chunks.map(({ id }) => id).join(' ')}`)
@@ -113,14 +110,8 @@ export class ShardFixture {
         },
       },
       heldInAllShards: () => 7,
-      chunkShare: {
-        set: (held) => (this.held.chunks = held),
-        room: () => this.room.chunks,
-      },
-      byteShare: {
-        set: (held) => (this.held.bytes = held),
-        room: () => this.room.bytes,
-      },
+      chunkShare: { set: (held) => (this.held.chunks = held), room: () => this.room.chunks },
+      byteShare: { set: (held) => (this.held.bytes = held), room: () => this.room.bytes },
       insertNothing: async () => this.#request('insert nothing'),
       clock,
       fetchLimits: limits,

@@ -1,4 +1,3 @@
-import type { InsertResult } from '@sluice/clickhouse'
 import { type HeldChunk, shardNames } from '@sluice/queue'
 import { createLogger, Semaphore } from '@sluice/runtime'
 import { HeldBudget } from '../../src/collector.ts'
@@ -18,6 +17,8 @@ function unused(): never {
   throw new Error('not used')
 }
 
+const answers = (): Promise<unknown> => Promise.resolve()
+
 /** A worker of one or more shards, whose Redis and ClickHouse are under the control of the test. */
 export class WorkerFixture {
   readonly clock = new TestClock()
@@ -27,14 +28,14 @@ export class WorkerFixture {
   readonly insertSlots: Semaphore
   /** What each request to Redis does. */
   readonly redis = {
-    claim: (): Promise<unknown> => Promise.resolve(),
-    read: (): Promise<unknown> => Promise.resolve(),
-    finish: (): Promise<unknown> => Promise.resolve(),
-    fetch: (_shard: number): Promise<unknown> => Promise.resolve(),
-    ask: (): Promise<unknown> => Promise.resolve(),
+    claim: answers,
+    read: answers,
+    finish: answers,
+    fetch: answers as (shard: number) => Promise<unknown>,
+    ask: answers,
   }
   /** Makes one attempt to insert a batch. */
-  insert: (token: string) => Promise<unknown> = () => Promise.resolve()
+  insert: (token: string) => Promise<unknown> = answers
   /** Batches of chunks that are claimed already. */
   readonly owners = new Map<string, string>()
   /** Whether another worker has the lease of every batch. */
@@ -52,21 +53,17 @@ export class WorkerFixture {
     const { clock } = this
     this.insertSlots = new Semaphore(2, this.#signal)
     const dependencies = this.#dependencies()
-    for (let shard = 0; shard < shards; shard += 1) {
+    const watched = shardNames('test', shards).map((names): (() => WatchedShard) => {
       this.#waiting.push([])
-      this.shards.push(startShard(this.#queue(shard), shard, dependencies))
-    }
-    const names = shardNames('test', shards)
+      const shard = startShard(this.#queue(names.shard), names.shard, dependencies)
+      this.shards.push(shard)
+      return () => ({ names, loopedAtMs: shard.loopedAtMs, askRedis: () => this.redis.ask() })
+    })
     this.progress = new Progress({
       events: this.#events,
       clock,
       heldChunks: () => this.heldChunks,
-      shards: () =>
-        names.flatMap((name, index): WatchedShard[] => {
-          const shard = this.shards[index]
-          if (shard === undefined) return []
-          return [{ names: name, loopedAtMs: shard.loopedAtMs, askRedis: () => this.redis.ask() }]
-        }),
+      shards: () => watched.map((watch) => watch()),
     })
   }
 
@@ -76,14 +73,6 @@ export class WorkerFixture {
 
   add(id: string, shard = 0): void {
     this.#waiting[shard]?.push(makeChunk(id))
-  }
-
-  /** Adds a chunk every ten seconds, and lets time pass. */
-  async feed(ms: number, shard = 0): Promise<void> {
-    for (let passedMs = 0; passedMs < ms; passedMs += 10_000) {
-      this.add(`chunk at ${this.clock.nowMs()}`, shard)
-      await this.clock.pass(10_000)
-    }
   }
 
   /** The calls that begin with this word. */
@@ -109,13 +98,12 @@ export class WorkerFixture {
           calls.push(`read ${batchId}`)
           await redis.read()
           const members = [...owners.keys()].filter((id) => owners.get(id) === batchId)
-          if (members.length === 0) return undefined
           return { state: 'claimed', members, splits: new Set(), repairs: 0 }
         },
         recordSplit: unused,
         beginRepair: async () => (this.isLeased ? undefined : { number: 1, splits: new Set() }),
-        renewLease: () => Promise.resolve(),
-        endLease: () => Promise.resolve(),
+        renewLease: async () => undefined,
+        endLease: async () => undefined,
       },
       consumer: {
         fetch: async (count) => {
@@ -164,10 +152,7 @@ export class WorkerFixture {
       },
     })
     const prepare: ShardDependencies['rowInserter']['prepare'] = (frames, token) => {
-      const run = async (): Promise<InsertResult> => {
-        await frameInserter.insert(frames, token)
-        return 'stored'
-      }
+      const run = () => frameInserter.insert(frames, token).then(() => 'stored' as const)
       return { run } as ReturnType<ShardDependencies['rowInserter']['prepare']>
     }
     let batches = 0

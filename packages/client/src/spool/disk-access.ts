@@ -21,7 +21,7 @@ export class DiskAccess {
   isAborted = false
   /** Gets the first failure after a success. */
   onError: ((message: string, cause: unknown) => void) | undefined
-  #isFailing = false
+  isFailing = false
   /** Operations that have not ended, and how many of them are running. The others wait. */
   #operations = 0
   #running = 0
@@ -97,13 +97,9 @@ export class DiskAccess {
     }, CLOSE_MS)
   }
 
-  succeed(): void {
-    this.#isFailing = false
-  }
-
   report(message: string, cause?: unknown): void {
-    if (this.#isFailing || this.isAborted) return
-    this.#isFailing = true
+    if (this.isFailing || this.isAborted) return
+    this.isFailing = true
     this.onError?.(message, cause)
   }
 }

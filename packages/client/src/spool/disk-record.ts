@@ -29,8 +29,8 @@ export class DiskRecord implements SpoolRecord {
   #attempt: FileName['attempt']
   /** When the first attempt was made whose mark is wanted. A mark may be written only at a later one. */
   #attemptedAtMs: number | undefined
-  /** Operations run one after the other. */
-  #last: Promise<unknown> = Promise.resolve()
+  /** The last operation. They run one after the other. */
+  last: Promise<unknown> = Promise.resolve()
   /** What is not in the file, also while it is being written. */
   readonly #unwritten: string[] = []
   #isWriteScheduled = false
@@ -62,11 +62,6 @@ export class DiskRecord implements SpoolRecord {
     return this.#unwritten.length === 0
   }
 
-  /** Resolves when the operations that were started have ended. */
-  async settled(): Promise<void> {
-    await this.#last
-  }
-
   add(json: string, bytes: number): void {
     this.#count(bytes)
     this.#entries += 1
@@ -81,7 +76,7 @@ export class DiskRecord implements SpoolRecord {
   }
 
   async written(): Promise<void> {
-    await this.#access.inTime(this.settled()).catch(this.#reporter('cannot be written'))
+    await this.#access.inTime(this.last).catch(this.#reporter('cannot be written'))
   }
 
   async load(): Promise<QueuedEntry[] | 'lost' | 'unreadable'> {
@@ -104,8 +99,12 @@ export class DiskRecord implements SpoolRecord {
   async markAttempt(): Promise<boolean> {
     this.#attemptedAtMs ??= Date.now()
     try {
-      await this.#access.inTime(this.#run((path, id) => this.#mark(path, id)))
-      this.#access.succeed()
+      const marking = this.#run(async (path, id) => {
+        await this.#write(path)
+        await this.#mark(path, id)
+      })
+      await this.#access.inTime(marking)
+      this.#access.isFailing = false
     } catch (error) {
       this.#access.report(CANNOT_BE_WRITTEN, error)
       // After an abort, there is no attempt.
@@ -118,7 +117,7 @@ export class DiskRecord implements SpoolRecord {
 
   async clearAttempt(): Promise<void> {
     this.#attemptedAtMs = undefined
-    const clearing = this.#run((path, id) => this.#rename(path, id, undefined))
+    const clearing = this.#run((path, id) => this.#mark(path, id))
     await this.#access.inTime(clearing).catch(this.#reporter('cannot be written'))
   }
 
@@ -147,8 +146,8 @@ export class DiskRecord implements SpoolRecord {
   }
 
   #run<Result>(operation: (path: string, id: string) => Promise<Result>): Promise<Result> {
-    const running = this.#access.run(this.#last, (id) => operation(this.#pathOf(id, this.#attempt), id))
-    this.#last = running.catch(() => undefined)
+    const running = this.#access.run(this.last, (id) => operation(this.#pathOf(id, this.#attempt), id))
+    this.last = running.catch(() => undefined)
     return running
   }
 
@@ -156,15 +155,11 @@ export class DiskRecord implements SpoolRecord {
     return join(this.#access.directory, formatFileName({ ...this.#name, id, attempt }))
   }
 
+  /** Gives the file the mark that is wanted: none, or the first one that it got. */
   async #mark(path: string, id: string): Promise<void> {
-    await this.#write(path)
     const wallMs = this.#attemptedAtMs
-    if (this.#attempt === undefined && wallMs !== undefined)
-      await this.#rename(path, id, { wallMs, entries: this.#entries })
-  }
-
-  async #rename(path: string, id: string, attempt: FileName['attempt']): Promise<void> {
-    if (this.#attempt === attempt) return
+    if ((this.#attempt === undefined) === (wallMs === undefined)) return
+    const attempt = wallMs === undefined ? undefined : { wallMs, entries: this.#entries }
     await this.#access.disk.rename(path, this.#pathOf(id, attempt))
     this.#attempt = attempt
   }

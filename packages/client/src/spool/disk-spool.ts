@@ -76,7 +76,7 @@ export class DiskSpool implements Spool {
 
   /** Resolves when all entries that were logged until now are written. */
   async written(): Promise<void> {
-    await Promise.all([...this.#records].map((record) => record.settled()))
+    await Promise.all([...this.#records].map((record) => record.last))
   }
 
   abort(): void {
@@ -125,12 +125,9 @@ export class DiskSpool implements Spool {
   async #adopt(ownId: string): Promise<void> {
     const { disk, directory } = this.#access
     const names = await disk.list(directory)
+    const ids = new Set(names.flatMap((name) => /^([0-9a-f]{8})\..*(?:batch|lock)$/.exec(name)?.[1] ?? []))
     const abandoned = new Set<string>()
-    for (const id of new Set(
-      names.flatMap((name) => /^([0-9a-f]{8})\..*(?:batch|lock)$/.exec(name)?.[1] ?? []),
-    )) {
-      if (id !== ownId && (await disk.isAbandoned(directory, id))) abandoned.add(id)
-    }
+    for (const id of ids) if (id !== ownId && (await disk.isAbandoned(directory, id))) abandoned.add(id)
     const files = names.flatMap((name) => parseFileName(name) ?? []).filter(({ id }) => abandoned.has(id))
     const recovered: RecoveredRecord[] = []
     for (const file of files.toSorted((a, b) => (a.order < b.order ? -1 : 1))) {

@@ -16,6 +16,7 @@ beforeEach(() => {
 })
 
 const HOUR_MS = 3_600_000
+const ignore = (): void => undefined
 
 /** A process with a client. */
 function start(
@@ -26,31 +27,21 @@ function start(
   const { kill, ...own } = shared.process()
   const spool = new DiskSpool({ directory: '/spool', ...spoolOptions }, { ...own, ...disk })
   const fake = fakeClient({ spool, ...options })
-  return { ...fake, spool, kill, disk: own }
+  return { ...fake, spool, kill }
 }
 
-/** A process with a client, which has taken over the files of others. */
-async function adopting(...options: Parameters<typeof start>) {
-  const fake = start(...options)
-  await pass(0)
-  return fake
-}
-
-/** A process with a client, which has sent entries. */
-async function startSending(entries: number, ...options: Parameters<typeof start>) {
+/** A process with a client, which has taken over the files of others, and sent entries. */
+async function running(entries = 0, ...options: Parameters<typeof start>) {
   const fake = start(...options)
   await fake.send(entries, 1_000)
   return fake
 }
 
 /** Leaves the files of a process that was killed, with entries that were never sent. Each is a line. */
-async function leave(entries: number): Promise<string> {
+async function leave(entries: number): Promise<void> {
   const { kill, send } = start({ flushIntervalMs: HOUR_MS })
-  for (let i = 0; i < entries; i += 1) {
-    await send(1)
-  }
+  for (let i = 0; i < entries; i += 1) await send(1)
   kill()
-  return shared.paths.at(-1) ?? ''
 }
 
 function put(name: string, content: string | Uint8Array): void {
@@ -58,16 +49,10 @@ function put(name: string, content: string | Uint8Array): void {
 }
 const lineOf = (...messages: string[]): Buffer =>
   encodeLine(messages.map((message) => JSON.stringify({ level: 'info', message })))
+const damagedLineOf = (...messages: string[]): Buffer => lineOf(...messages).fill(0, 20, 21)
 
 /** Whether the name of the oldest file, which has one entry, has the mark of an attempt. */
 const isMarked = (): boolean => /\.\d+-1\.batch$/.test(shared.paths[0] ?? '')
-
-/** Does not take the files of halves. */
-const refuseHalves = (own: Disk): Partial<Disk> => ({
-  write: (path, ...rest) => (/-[12]\.batch$/.test(path) ? full() : own.write(path, ...rest)),
-})
-
-const ignore = (): void => undefined
 
 const halfOf = (path: string): string =>
   /-[12]$/.exec(parseFileName(basename(path))?.idempotencyKey ?? '')?.[0] ?? 'whole'
@@ -96,15 +81,14 @@ describe('a file', () => {
   test('is marked while the outcome of an attempt is unknown, and not after others', async () => {
     const { api, send } = start()
     await send(1)
-    const marks = [isMarked()]
+    expect(isMarked()).toBe(false)
     await pass(1_000)
-    marks.push(isMarked())
+    expect(isMarked()).toBe(true)
     await api.respond(503, problemOf('overloaded'))
-    marks.push(isMarked())
+    expect(isMarked()).toBe(false)
     await pass(1_000)
     await api.respond(502)
-    marks.push(isMarked())
-    expect(marks).toEqual([false, true, false, true])
+    expect(isMarked()).toBe(true)
   })
 })
 
@@ -112,36 +96,28 @@ describe('the next process sends', () => {
   test('what was never sent, with the key of its file', async () => {
     const first = start({ flushIntervalMs: HOUR_MS })
     first.log(3)
-    const closed = first.client.close({ remaining: 'give-up' })
-    await pass(0)
-    expect(await closed).toMatchObject({ pending: 3, dropped: 0 })
+    expect(await first.close({ remaining: 'give-up' })).toMatchObject({ pending: 3, dropped: 0 })
     expect(first.client.stats).toMatchObject({ kept: 3, dropped: 0 })
     const [path = ''] = shared.paths
-    const { api } = await adopting()
+    const { api } = await running()
     expect(api.requests).toMatchObject([{ messages: ['1', '2', '3'] }])
     expect(path).toContain(api.last.key)
     await api.accept()
     expect(shared.paths).toEqual([])
   })
 
-  test.each<[string, (request: FakeRequest) => void, number, 'sent' | 'dropped']>([
-    ['what got no response, with the same key and the same body', () => undefined, 0, 'sent'],
-    [
-      'nothing whose outcome is unknown, after the window',
-      (request) => request.respond(502),
-      HOUR_MS,
-      'dropped',
-    ],
-    ['everything that was certainly not stored', (request) => request.fail(refused()), 24 * HOUR_MS, 'sent'],
-  ])('after kill -9: %s', async (_name, end, laterMs, expected) => {
-    const first = await startSending(3)
+  test.each<[string, (request: FakeRequest) => void, number, boolean]>([
+    ['what got no response, with the same key and the same body', ignore, 0, true],
+    ['nothing whose outcome is unknown, after the window', (request) => request.respond(502), HOUR_MS, false],
+    ['everything that was certainly not stored', (request) => request.fail(refused()), 24 * HOUR_MS, true],
+  ])('after kill -9: %s', async (_name, end, laterMs, isSent) => {
+    const first = await running(3)
     end(first.api.last)
     await pass(0)
     first.kill()
     vi.setSystemTime(Date.now() + laterMs)
-    const { api, reported } = await adopting()
+    const { api, reported } = await running()
     const messages = ['1', '2', '3']
-    const isSent = expected === 'sent'
     expect(api.requests).toMatchObject(isSent ? [{ key: first.api.last.key, messages }] : [])
     expect(reported.drops).toEqual(isSent ? [] : [{ messages, reason: 'outcome-unknown' }])
     expect(shared.paths).toHaveLength(isSent ? 1 : 0)
@@ -149,20 +125,9 @@ describe('the next process sends', () => {
 
   test('nothing with a mark of a time in the future: its age is unknown', async () => {
     put(`0000000a.000000000000001-000000001-key.${Date.now() + 2 * HOUR_MS}-1.batch`, lineOf('future'))
-    const { api, reported } = await adopting()
+    const { api, reported } = await running()
     expect(api.requests).toEqual([])
     expect(reported.drops).toEqual([{ messages: ['future'], reason: 'outcome-unknown' }])
-  })
-
-  test('the halves of a split request under the same keys', async () => {
-    const first = await startSending(2)
-    await first.api.respond(413)
-    const [, accepted, lost] = first.api.requests
-    accepted?.accept()
-    await pass(0)
-    first.kill()
-    const { api } = await adopting()
-    expect(api.requests).toMatchObject([{ key: lost?.key, messages: ['2'] }])
   })
 })
 
@@ -170,23 +135,21 @@ describe('of a split request', () => {
   test('the file is removed after the files of its halves are written', async () => {
     const operations: string[] = []
     const own = shared.process()
-    const { api } = await startSending(
-      2,
-      {},
-      {
-        write: async (path, ...rest) => {
-          await own.write(path, ...rest)
-          operations.push(`write ${halfOf(path)}`)
-        },
-        remove: async (path) => void operations.push(`remove ${halfOf(path)}`),
-      },
-    )
+    const write: Disk['write'] = async (path, ...rest) => {
+      await own.write(path, ...rest)
+      operations.push(`write ${halfOf(path)}`)
+    }
+    const remove: Disk['remove'] = async (path) => void operations.push(`remove ${halfOf(path)}`)
+    const { api } = await running(2, {}, { write, remove })
     await api.respond(413)
     expect(operations).toEqual(['write whole', 'write -1', 'write -2', 'remove whole'])
   })
 
   test('whose halves the disk does not take, the file stays until both are acknowledged', async () => {
-    const { api } = await startSending(2, {}, refuseHalves(shared.process()))
+    const own = shared.process()
+    const write: Disk['write'] = (path, ...rest) =>
+      halfOf(path) === 'whole' ? own.write(path, ...rest) : full()
+    const { api } = await running(2, {}, { write })
     await api.respond(413)
     api.requests[1]?.accept()
     await pass(0)
@@ -195,74 +158,51 @@ describe('of a split request', () => {
     await pass(0)
     expect(shared.paths).toEqual([])
   })
-
-  test('the next process splits it again, with the same keys, if the halves were not acknowledged', async () => {
-    const first = await startSending(2, {}, refuseHalves(shared.process()))
-    await first.api.respond(413)
-    first.api.requests[1]?.respond(502)
-    const closed = first.client.close({ timeoutMs: 0 })
-    await pass(1_000)
-    await closed
-    expect(shared.paths).toHaveLength(1)
-    const { api } = await adopting()
-    await api.respond(413)
-    expect(api.requests.map(({ key }) => key)).toEqual(first.api.requests.slice(0, 3).map(({ key }) => key))
-  })
 })
 
 describe('a damaged file', () => {
   const name = '0000000a.000000000000001-000000001-key'
 
-  test('without a complete line is removed', async () => {
+  test('without a complete line is removed, and one of another program is not touched', async () => {
     put(`${name}.batch`, 'abc')
     put('0000000a.000000000000001-000000002-key.batch', '')
-    const { client, reported } = await adopting()
-    expect(shared.paths).toEqual([])
+    put('0000000a.notes.txt', 'text')
+    put('key.batch', 'text')
+    const { client, reported } = await running()
+    expect([...shared.files.keys()]).toContain('/spool/0000000a.notes.txt')
+    expect(shared.paths).toEqual(['/spool/key.batch'])
     expect(reported.errors).toEqual([])
     expect(client.stats.dropped).toBe(0)
   })
 
   test.each([
-    ['that may have been sent, and lost an entry', `${name}.1-3.batch`, 3],
-    ['whose only line is damaged', `${name}.batch`, 2],
-  ])('%s is removed and reported, and does not stop others', async (_name, file, lost) => {
+    ['that may have been sent, and lost an entry', `${name}.1-3.batch`, lineOf('a', 'b'), 3],
+    ['whose only line is damaged', `${name}.batch`, damagedLineOf('a', 'b'), 2],
+  ])('%s is removed and reported, and does not stop others', async (_name, file, line, lost) => {
     await leave(1)
-    const line = lineOf('a', 'b')
-    if (file.endsWith(`${name}.batch`)) line[20] = 0
     put(file, line)
-    const { client, api, reported } = await adopting()
+    const { client, api, reported } = await running()
     expect(api.requests).toMatchObject([{ messages: ['1'] }])
     expect(client.stats.dropped).toBe(lost)
     expect(reported.drops).toEqual([{ messages: [], reason: 'unreadable' }])
-    expect(reported.errors).toMatchObject([
-      { kind: 'spool', message: expect.stringContaining(`at least ${lost} entries are lost`) as string },
-    ])
+    const message = expect.stringContaining(`at least ${lost} entries are lost`) as string
+    expect(reported.errors).toMatchObject([{ kind: 'spool', message }])
   })
 
   test('with a damaged line has the entries of the others, and the same body in each process', async () => {
-    const damaged = lineOf('b')
-    damaged[20] = 0
-    put(`${name}.batch`, Buffer.concat([lineOf('a'), damaged, lineOf('c', 'd')]))
-    const first = await adopting()
+    put(`${name}.batch`, Buffer.concat([lineOf('a'), damagedLineOf('b'), lineOf('c', 'd')]))
+    const first = await running()
     await first.api.respond(502)
     expect(first.reported.drops).toEqual([{ messages: [], reason: 'unreadable' }])
     first.kill()
-    const second = await adopting()
+    const second = await running()
     for (const { api } of [first, second])
       expect(api.last).toMatchObject({ key: 'key', messages: ['a', 'c', 'd'] })
     expect(second.client.stats.dropped).toBe(0)
   })
 
-  test('of another program is not touched', async () => {
-    put('0000000a.notes.txt', 'text')
-    put('key.batch', 'text')
-    await adopting()
-    expect([...shared.files.keys()]).toContain('/spool/0000000a.notes.txt')
-    expect(shared.paths).toEqual(['/spool/key.batch'])
-  })
-
   test('that was deleted is dropped as unreadable, and does not stop a flush', async () => {
-    const { client, api, reported, log, spool } = await startSending(1, { queueEntriesMax: 500 })
+    const { client, api, reported, log, spool } = await running(1, { queueEntriesMax: 500 })
     await api.respond(503, problemOf('overloaded'), { 'retry-after': '1' })
     for (let i = 0; i < 10; i += 1) {
       log(100)
@@ -274,12 +214,9 @@ describe('a damaged file', () => {
     api.isAccepting = true
     const flushed = client.flush()
     await pass(2_000)
-    expect(await flushed).toMatchObject({
-      accepted: 1_001 - spooledEntries,
-      dropped: spooledEntries,
-      pending: 0,
-    })
-    expect(new Set(reported.drops.map(({ reason }) => reason))).toEqual(new Set(['unreadable']))
+    const counts = { accepted: 1_001 - spooledEntries, dropped: spooledEntries, pending: 0 }
+    expect(await flushed).toMatchObject(counts)
+    expect(reported.drops.every(({ reason }) => reason === 'unreadable')).toBe(true)
   })
 })
 
@@ -289,14 +226,14 @@ describe('an outage', () => {
     for (let i = 0; i < 40; i += 1) {
       log(50)
       await spool.written()
-      for (const request of api.requests) request.fail(refused())
+      api.failAll()
       expect(client.stats.queuedEntries).toBeLessThanOrEqual(500)
     }
     const { queuedEntries, spooledEntries } = client.stats
     expect(queuedEntries + spooledEntries).toBe(2_000)
     api.isAccepting = true
     const flushed = client.flush()
-    for (const request of api.requests) request.fail(refused())
+    api.failAll()
     await pass(60_000)
     expect(await flushed).toMatchObject({ accepted: 2_000, pending: 0 })
     expect(reported.drops).toEqual([])
@@ -308,17 +245,14 @@ describe('an outage', () => {
     'longer than the disk lasts ends with %s',
     async (overflow) => {
       const bytesMax = 8 * 1024 * 1024
-      const { client, api, reported, spool } = start(
-        { overflow, batchEntriesMax: 10, queueEntriesMax: 50, flushIntervalMs: HOUR_MS },
-        {},
-        { bytesMax },
-      )
+      const options = { overflow, batchEntriesMax: 10, queueEntriesMax: 50, flushIntervalMs: HOUR_MS }
+      const { client, api, reported, spool } = start(options, {}, { bytesMax })
       for (let i = 1; i <= 400; i += 1) {
         client.info(String(i), { text: 'x'.repeat(50_000) })
         await spool.written()
-        for (const request of api.requests) request.fail(refused())
+        api.failAll()
       }
-      const bytes = [...shared.files.values()].reduce((sum, { length }) => sum + length, 0)
+      const bytes = Buffer.concat([...shared.files.values()]).length
       expect(bytes).toBeLessThan(bytesMax)
       expect(bytes).toBeGreaterThan(bytesMax * 0.8)
       const dropped = reported.drops.flatMap(({ messages }) => messages.map(Number))
@@ -330,91 +264,80 @@ describe('an outage', () => {
   )
 })
 
+/** A disk whose operation fails while it is full. */
+function filling(name: 'write' | 'rename' | 'lock') {
+  const own = shared.process()
+  const state = { isFull: true }
+  const operation = vi.fn<(...values: never[]) => Promise<unknown>>((...values) =>
+    state.isFull ? full() : (own[name] as (...values: never[]) => Promise<unknown>)(...values),
+  )
+  return { state, operation, disk: { [name]: operation } as unknown as Partial<Disk> }
+}
+
 describe('a disk that is full', () => {
   test('is reported once until it has space, and entries are sent from memory', async () => {
-    let isFull = true
-    const own = shared.process()
-    const write: Disk['write'] = (...values) => (isFull ? full() : own.write(...values))
-    const { client, api, reported, send } = start({ batchEntriesMax: 1 }, { write })
+    const { state, disk } = filling('write')
+    const { client, api, reported, send } = start({ batchEntriesMax: 1 }, disk)
     api.isAccepting = true
-    for (const isFullNow of [true, true, false, true]) {
-      isFull = isFullNow
+    for (const isFull of [true, true, false, true]) {
+      state.isFull = isFull
       await send(1)
     }
     expect(client.stats.accepted).toBe(4)
-    expect(reported.errors).toMatchObject([
-      { kind: 'spool', message: expect.stringContaining('ENOSPC') as string },
-      { kind: 'spool' },
-    ])
+    const message = expect.stringContaining('ENOSPC') as string
+    expect(reported.errors).toMatchObject([{ kind: 'spool', message }, { kind: 'spool' }])
     expect(shared.paths).toEqual([])
   })
 
   test('is not asked again for each entry, and takes the rest with the next attempt', async () => {
-    let isFull = true
-    const own = shared.process()
-    const write = vi.fn<Disk['write']>((...values) => (isFull ? full() : own.write(...values)))
-    const { send } = start({}, { write })
-    for (let i = 0; i < 20; i += 1) {
-      await send(1)
-    }
-    expect(write).toHaveBeenCalledTimes(1)
-    isFull = false
+    const { state, operation, disk } = filling('write')
+    const { send } = start({}, disk)
+    for (let i = 0; i < 20; i += 1) await send(1)
+    expect(operation).toHaveBeenCalledTimes(1)
+    state.isFull = false
     await pass(1_000)
     expect(shared.batches).toEqual([expect.stringMatching(/(\t[^\t]*){20}\n/)])
   })
 
   test('does not lose what another process left: it is sent without a mark, and its file stays until then', async () => {
     await leave(3)
-    const { client, api, reported } = await adopting({}, { write: full, rename: renameOnly(/0{7}2\./) })
+    const { api, reported, close } = await running(0, {}, { write: full, rename: renameOnly(/0{7}2\./) })
     expect(shared.paths).toHaveLength(1)
     api.last.respond(502)
-    const closed = client.close({ timeoutMs: 0 })
-    await pass(1_000)
-    expect(await closed).toMatchObject({ pending: 3, dropped: 0 })
+    expect(await close()).toMatchObject({ pending: 3, dropped: 0 })
     expect(reported.drops).toEqual([])
-    const { api: next } = await adopting()
+    const { api: next } = await running()
     expect(next.requests).toMatchObject([{ messages: ['1', '2', '3'] }])
   })
 
   test('gets the time of the first attempt with the mark that it takes later', async () => {
-    let isFull = true
-    const own = shared.process()
-    const { api } = await startSending(
-      1,
-      {},
-      { rename: (from, to) => (isFull ? full() : own.rename(from, to)) },
-    )
+    const { state, disk } = filling('rename')
+    const { api } = await running(1, {}, disk)
     const firstAttemptMs = Date.now()
     api.last.respond(502)
-    isFull = false
+    state.isFull = false
     await pass(1_000)
     expect(api.requests).toHaveLength(2)
     expect(shared.paths).toEqual([expect.stringContaining(`.${firstAttemptMs}-1.batch`)])
   })
 
   test('is not said to have kept what it did not take', async () => {
-    const { client, reported, send } = start({ flushIntervalMs: HOUR_MS }, { write: full })
+    const { reported, send, close } = start({ flushIntervalMs: HOUR_MS }, { write: full })
     await send(3)
-    const closed = client.close({ remaining: 'give-up' })
-    await pass(0)
-    expect(await closed).toMatchObject({ pending: 0, dropped: 3 })
+    expect(await close({ remaining: 'give-up' })).toMatchObject({ pending: 0, dropped: 3 })
     expect(reported.drops).toEqual([{ messages: ['1', '2', '3'], reason: 'closed' }])
   })
 
   test('while a batch is being written does not lose the batch', async () => {
-    let release = ignore
-    const gate = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    const { client, api, reported, log } = start(
-      { batchEntriesMax: 10, requestsInFlightMax: 1, queueEntriesMax: 20, overflow: 'drop-newest' },
-      { write: () => gate.then(full) },
-    )
+    const gate = Promise.withResolvers<void>()
+    const options = { batchEntriesMax: 10, requestsInFlightMax: 1, queueEntriesMax: 20 } as const
+    const write = (): Promise<void> => gate.promise.then(full)
+    const { client, api, reported, log } = start({ ...options, overflow: 'drop-newest' }, { write })
     api.isAccepting = true
     log(21)
     await pass(50)
     log(1)
-    release()
+    gate.resolve()
     await pass(1_000)
     expect(reported.drops.flatMap(({ messages }) => messages)).toEqual(['21', '22'])
     expect(client.stats).toMatchObject({ accepted: 20, queuedEntries: 0, queuedBytes: 0 })
@@ -447,25 +370,17 @@ function renameOnly(pattern: RegExp): Disk['rename'] {
 
 describe('a directory', () => {
   test('that cannot be used is retried each minute, and then gets what was logged before', async () => {
-    let isBroken = true
-    const own = shared.process()
-    const { client, api, reported, log, send } = start(
-      { batchEntriesMax: 1 },
-      { lock: (path) => (isBroken ? full() : own.lock(path)) },
-    )
+    const { state, disk } = filling('lock')
+    const { api, reported, log, send, close } = start({ batchEntriesMax: 1 }, disk)
     await send(1)
     await api.respond(503, problemOf('overloaded'), { 'retry-after': '3600' })
-    expect(reported.errors).toMatchObject([
-      { message: expect.stringContaining('cannot be opened') as string },
-    ])
+    expect(reported.errors).toMatchObject([{ kind: 'spool' }])
     log(1)
-    isBroken = false
+    state.isFull = false
     await pass(60_000)
     // The first one may not be written any more: it has been sent.
     expect(shared.batches).toEqual([expect.stringContaining('"message":"2"')])
-    const closed = client.close({ timeoutMs: 0 })
-    await pass(1_000)
-    expect(await closed).toMatchObject({ pending: 1, dropped: 1 })
+    expect(await close()).toMatchObject({ pending: 1, dropped: 1 })
   })
 
   test('may be shared: clients do not touch the files of each other', async () => {
@@ -484,8 +399,7 @@ describe('a directory', () => {
     const clients = [start({ batchEntriesMax: 1 }), start(), start()]
     for (const { api } of clients) api.isAccepting = true
     await pass(1_000)
-    const accepted = clients.map(({ client }) => client.stats.accepted)
-    expect(accepted.reduce((sum, count) => sum + count)).toBe(20)
+    expect(clients.reduce((sum, { client }) => sum + client.stats.accepted, 0)).toBe(20)
     expect(clients.flatMap(({ reported }) => reported.errors)).toEqual([])
     expect([...shared.files.keys()]).toHaveLength(clients.length)
   })
@@ -516,16 +430,15 @@ describe('a directory', () => {
   })
 
   test('is adopted only as far as there is room, the overhead of each file included', async () => {
-    const files = 3_000
-    for (let i = 0; i < files; i += 1)
+    for (let i = 0; i < 3_000; i += 1)
       put(`0000000a.000000000000001-${String(i).padStart(9, '0')}-key-${i}.batch`, lineOf('left'))
-    const { client, reported, send } = await adopting({}, {}, { bytesMax: 8 * 1024 * 1024 })
+    const { client, reported, send } = await running(0, {}, {}, { bytesMax: 8 * 1024 * 1024 })
     await send(1)
     expect(client.stats.dropped).toBe(0)
     expect(reported.errors).toEqual([])
-    const { queuedEntries, spooledEntries } = client.stats
-    expect(queuedEntries + spooledEntries).toBeGreaterThan(1_900)
-    expect(queuedEntries + spooledEntries).toBeLessThan(2_100)
+    const adopted = client.stats.queuedEntries + client.stats.spooledEntries
+    expect(adopted).toBeGreaterThan(1_900)
+    expect(adopted).toBeLessThan(2_100)
   })
 })
 
@@ -536,7 +449,7 @@ describe('a disk that hangs', () => {
     ['while it writes', { write: hang }],
     ['while it marks an attempt', { rename: hang }],
     ['before there is a directory', { lock: hang }],
-  ])('%s delays requests by five seconds at most, and is reported once', async (_name, hanging) => {
+  ])('%s delays requests by five seconds at most, and a close by half a second', async (_name, hanging) => {
     const { client, api, reported, log } = start({ batchEntriesMax: 1 }, hanging)
     api.isAccepting = true
     log(4)
@@ -549,13 +462,20 @@ describe('a disk that hangs', () => {
     await pass(1)
     expect(client.stats.accepted).toBe(8)
     expect(reported.errors).toMatchObject([late])
+    const other = start({ flushIntervalMs: 0 }, hanging)
+    await other.send(3, 100)
+    const closed = other.client.close({ timeoutMs: 200 })
+    await pass(750)
+    const { dropped, pending } = await closed
+    expect(dropped + pending).toBe(3)
+    expect(other.client.stats).toMatchObject({ queuedEntries: 0, queuedBytes: 0, requestsInFlight: 0 })
   })
 
   test('while it removes a mark delays the next attempt by five seconds at most', async () => {
     let renames = 0
     const own = shared.process()
     const rename: Disk['rename'] = (from, to) => ((renames += 1) > 1 ? hang() : own.rename(from, to))
-    const { client, api, reported } = await startSending(1, {}, { rename })
+    const { client, api, reported } = await running(1, {}, { rename })
     api.last.respond(503, problemOf('overloaded'))
     await pass(5_500)
     await api.accept()
@@ -595,21 +515,6 @@ describe('a disk that hangs', () => {
     expect(client.stats.accepted).toBe(2)
   })
 
-  test.each<[string, Partial<Disk>]>([
-    ['while it writes', { write: hang }],
-    ['while it marks or removes a mark', { rename: hang }],
-    ['while it creates the lock', { lock: hang }],
-  ])('%s delays the end of a close by half a second', async (_name, hanging) => {
-    const { client, log } = start({ flushIntervalMs: 0 }, hanging)
-    log(3)
-    await pass(100)
-    const closed = client.close({ timeoutMs: 200 })
-    await pass(750)
-    const { dropped, pending } = await closed
-    expect(dropped + pending).toBe(3)
-    expect(client.stats).toMatchObject({ queuedEntries: 0, queuedBytes: 0, requestsInFlight: 0 })
-  })
-
   test('gets few operations at a time and a limited number of batches, and memory is bounded', async () => {
     const write = vi.fn<Disk['write']>(hang)
     const errors: string[] = []
@@ -626,7 +531,7 @@ describe('a disk that hangs', () => {
     const { client, reported, spool } = start({
       queueEntriesMax: 500,
       batchEntriesMax: 10,
-      onDropped: () => undefined,
+      onDropped: ignore,
     })
     for (let i = 0; i < 7_000; i += 1) client.info(`${i} ${'x'.repeat(3_000)}`)
     await spool.written()

@@ -1,9 +1,9 @@
-import { once } from 'node:events'
-import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import { buffer } from 'node:stream/consumers'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
+import { HttpServer } from '@sluice/harness/http-server'
 
-export interface Received {
+interface Received {
   readonly headers: IncomingHttpHeaders
   readonly url: string | undefined
   /** After decompression. */
@@ -13,7 +13,7 @@ export interface Received {
 
 export type Responder = (response: ServerResponse, received: Received) => void
 
-const json = (response: ServerResponse, status: number, body: unknown, headers = {}): void => {
+const json = (response: ServerResponse, status: number, body: object, headers: object = {}): void => {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
 }
 
@@ -21,73 +21,47 @@ export const accept: Responder = (response, { logs }) =>
   json(response, 202, { success: true, accepted: logs.length, rejected: 0 })
 
 export const problem =
-  (status: number, code: string, headers: Readonly<Record<string, string>> = {}): Responder =>
+  (status: number, code: string, headers: object = {}): Responder =>
   (response) =>
-    json(
-      response,
-      status,
-      { type: 'about:blank', title: 'Problem', status, detail: `Detail of ${code}.`, code },
-      headers,
-    )
+    json(response, status, { title: 'Problem', detail: `Detail of ${code}.`, code }, headers)
 
 /** Closes the connection after the request was read. */
 export const loseAnswer: Responder = (response) => void response.socket?.destroy()
 
 export const neverAnswer: Responder = () => undefined
 
-/** An API that sends the prepared responses, one per request, and then accepts everything. */
+/** An API that accepts everything, unless a test sets another responder. */
 export class FakeApi {
   readonly received: Received[] = []
   /** The first body of each idempotency key that was accepted. */
   readonly stored = new Map<string, readonly Record<string, unknown>[]>()
-  responders: Responder[] = []
-  /** For requests without a prepared response. */
-  defaultResponder: Responder = accept
-  readonly #server: Server
-  #port = 0
+  responder: Responder = accept
+  url = ''
+  readonly #server = new HttpServer((request, response) => void this.#receive(request, response))
 
-  constructor() {
-    this.#server = createServer((request, response) => {
-      const pieces: Buffer[] = []
-      request.on('data', (piece: Buffer) => pieces.push(piece))
-      request.on('end', () => {
-        const body = decode(Buffer.concat(pieces), request.headers['content-encoding']).toString()
-        const { logs } = JSON.parse(body) as Pick<Received, 'logs'>
-        const received = { headers: request.headers, url: request.url, body, logs }
-        this.received.push(received)
-        const respond = this.responders.shift() ?? this.defaultResponder
-        respond(response, received)
-        const key = String(request.headers['idempotency-key'])
-        if (response.statusCode === 202 && response.writableEnded && !this.stored.has(key))
-          this.stored.set(key, logs)
-      })
-    })
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${this.#port}`
-  }
-
-  /** The messages of all requests, including those that were not accepted. */
-  get messages(): unknown[] {
-    return this.received.flatMap(({ logs }) => logs.map(({ message }) => message))
-  }
-
+  /** The messages of all requests that were accepted. */
   get storedMessages(): unknown[] {
     return [...this.stored.values()].flatMap((logs) => logs.map(({ message }) => message))
   }
 
   async start(): Promise<void> {
-    this.#server.listen(this.#port, '127.0.0.1')
-    await once(this.#server, 'listening')
-    this.#port = (this.#server.address() as AddressInfo).port
+    await this.#server.listen()
+    this.url = this.#server.url
   }
 
   async stop(): Promise<void> {
-    if (!this.#server.listening) return
-    this.#server.closeAllConnections()
-    this.#server.close()
-    await once(this.#server, 'close')
+    await this.#server.close()
+  }
+
+  async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { headers, url } = request
+    const body = decode(await buffer(request), headers['content-encoding']).toString()
+    const { logs } = JSON.parse(body) as Pick<Received, 'logs'>
+    this.received.push({ headers, url, body, logs })
+    this.responder(response, { headers, url, body, logs })
+    const key = String(headers['idempotency-key'])
+    if (response.statusCode === 202 && response.writableEnded && !this.stored.has(key))
+      this.stored.set(key, logs)
   }
 }
 

@@ -1,5 +1,5 @@
-import { type ClientOptions, SluiceClient } from '../../src/index.ts'
-import type { DropReason, QueuedEntry, Rejection, Retry, Settlement, SluiceError } from '../../src/index.ts'
+import { type ClientOptions, type CloseOptions, type FlushResult, SluiceClient } from '../../src/index.ts'
+import type { DropReason, Rejection, Retry, Settlement, SluiceError } from '../../src/index.ts'
 import { systemPlatform } from '../../src/platform.ts'
 import { FakeFetch, pass } from './fake-fetch.ts'
 
@@ -11,9 +11,6 @@ interface Reported {
   readonly errors: SluiceError[]
   readonly settlements: Settlement[]
 }
-
-const messagesOf = (entries: readonly QueuedEntry[]): unknown[] =>
-  entries.map(({ json }) => (JSON.parse(json) as { message: unknown }).message)
 
 /**
  * A client without a network. Fake timers control its clocks.
@@ -31,7 +28,10 @@ export function fakeClient(options: Partial<ClientOptions> = {}, random: number 
       flushOnExit: false,
       fetch: api.fetch,
       onRejected: (rejection) => reported.rejections.push(rejection),
-      onDropped: (entries, reason) => reported.drops.push({ messages: messagesOf(entries), reason }),
+      onDropped: (entries, reason) => {
+        const messages = entries.map(({ json }) => (JSON.parse(json) as { message: unknown }).message)
+        reported.drops.push({ messages, reason })
+      },
       onRetry: (retry) => reported.retries.push(retry),
       onError: (error) => reported.errors.push(error),
       onSettled: (settlement) => reported.settlements.push(settlement),
@@ -49,7 +49,13 @@ export function fakeClient(options: Partial<ClientOptions> = {}, random: number 
     log(count)
     await pass(waitMs)
   }
-  return { client, api, reported, log, send }
+  /** Lets the client give up what it does not send within a second. */
+  const close = async (closeOptions: CloseOptions = {}): Promise<FlushResult> => {
+    const closed = client.close({ timeoutMs: 0, ...closeOptions })
+    await pass(1_000)
+    return closed
+  }
+  return { client, api, reported, log, send, close }
 }
 
 /** A fake client whose first entries are in flight. */

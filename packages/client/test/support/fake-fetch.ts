@@ -4,8 +4,9 @@ import { vi } from 'vitest'
 export interface FakeRequest {
   readonly key: string
   readonly messages: readonly unknown[]
-  readonly bytes: number
+  readonly body: string
   readonly signal: AbortSignal
+  /** @param body a string as it is, or a value as JSON */
   respond(status: number, body?: unknown, headers?: Readonly<Record<string, string>>): void
   accept(): void
   fail(error: unknown): void
@@ -19,17 +20,20 @@ export class FakeFetch {
 
   readonly fetch = (_url: unknown, init: RequestInit = {}): Promise<Response> =>
     new Promise((resolve, reject) => {
-      const body = init.body as Uint8Array
-      const { logs } = JSON.parse(new TextDecoder().decode(body)) as { logs: { message: unknown }[] }
+      const body = new TextDecoder().decode(init.body as Uint8Array)
+      const { logs } = JSON.parse(body) as { logs: { message: unknown }[] }
       const { signal } = init as { signal: AbortSignal }
       signal.addEventListener('abort', () => reject(signal.reason as Error))
       const request: FakeRequest = {
         key: new Headers(init.headers).get('idempotency-key') ?? '',
         messages: logs.map(({ message }) => message),
-        bytes: body.length,
+        body,
         signal,
-        respond: (status, content, headers = {}) =>
-          resolve(new Response(toBody(content), { status, headers })),
+        respond: (status, content, headers = {}) => {
+          const text =
+            content === undefined || typeof content === 'string' ? content : JSON.stringify(content)
+          resolve(new Response(text ?? null, { status, headers }))
+        },
         accept: () => request.respond(202, { success: true, accepted: logs.length, rejected: 0 }),
         fail: reject,
       }
@@ -63,11 +67,24 @@ export class FakeFetch {
     this.last.fail(error)
     await pass(0)
   }
-}
 
-/** @param content a string as it is, or a value as JSON */
-function toBody(content: unknown): string | null {
-  return content === undefined ? null : typeof content === 'string' ? content : JSON.stringify(content)
+  /** Rejects the requests that match, and accepts the others. */
+  async rejectIf(matches: (request: FakeRequest) => boolean, status: number, body?: unknown): Promise<void> {
+    for (const request of this.requests) {
+      if (matches(request)) request.respond(status, body)
+      else request.accept()
+    }
+    await pass(0)
+  }
+
+  /** Ends all requests that wait, but lets the client handle nothing yet. */
+  respondAll(...response: Parameters<FakeRequest['respond']>): void {
+    for (const request of this.requests) request.respond(...response)
+  }
+
+  failAll(): void {
+    for (const request of this.requests) request.fail(refused())
+  }
 }
 
 /** The problem document of the API. */

@@ -1,21 +1,9 @@
-import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { promisify } from 'node:util'
-
-const run = promisify(execFile)
 
 /** A program on the PATH, other than those that the repository installed. */
-export async function findProgram(name: string): Promise<string | undefined> {
-  const folders = (process.env['PATH'] ?? '')
-    .split(delimiter)
-    .filter((path) => !path.includes('node_modules'))
-  for (const folder of folders) {
-    const path = join(folder, name)
-    const isProgram = await run(path, ['--version']).then(
-      () => true,
-      () => false,
-    )
-    if (isProgram) return path
-  }
-  return undefined
+export function findProgram(name: string): string | undefined {
+  const folders = (process.env['PATH'] ?? '').split(delimiter)
+  const paths = folders.filter((path) => !path.includes('node_modules')).map((path) => join(path, name))
+  return paths.find((path) => existsSync(path))
 }

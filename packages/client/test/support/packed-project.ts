@@ -44,11 +44,8 @@ const isCopied = (path: string): boolean => !/\/(test|node_modules|dist)$/.test(
 
 /** Packs copies of the packages, since `npm pack` changes their manifests for a moment. */
 async function packAll(repository: string, names: readonly string[]): Promise<string[]> {
-  for (const name of [...BUNDLED, ...names])
-    await cp(join(root, 'packages', name), join(repository, 'packages', name), {
-      recursive: true,
-      filter: isCopied,
-    })
+  for (const name of [...BUNDLED, ...names].map((folder) => join('packages', folder)))
+    await cp(join(root, name), join(repository, name), { recursive: true, filter: isCopied })
   for (const name of ['tools', 'tsconfig.base.json', 'node_modules'])
     await symlink(join(root, name), join(repository, name))
   const archives: string[] = []
@@ -76,21 +73,14 @@ export async function checkInstalled(folder: string): Promise<Readonly<Record<st
 /** What the compiler says of a program that uses the declarations, with each way to resolve modules. */
 export async function compile(project: string, program: string): Promise<string> {
   await writeFile(join(project, 'consumer.ts'), program)
+  const common = { target: 'es2022', strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false }
+  const typeRoots = [join(root, 'node_modules/@types')]
   let output = ''
   for (const options of [
     { module: 'node16', moduleResolution: 'node16', lib: ['es2022', 'esnext.disposable'] },
     { module: 'esnext', moduleResolution: 'bundler', lib: ['es2022', 'dom', 'esnext.disposable'] },
   ]) {
-    const compilerOptions = {
-      ...options,
-      target: 'es2022',
-      strict: true,
-      exactOptionalPropertyTypes: true,
-      skipLibCheck: false,
-      noEmit: true,
-      types: ['node'],
-      typeRoots: [join(root, 'node_modules/@types')],
-    }
+    const compilerOptions = { ...common, ...options, noEmit: true, types: ['node'], typeRoots }
     const config = { compilerOptions, files: ['consumer.ts'] }
     await writeFile(join(project, 'tsconfig.json'), JSON.stringify(config))
     const tsc = join(root, 'node_modules/.bin/tsc')

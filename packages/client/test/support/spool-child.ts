@@ -1,9 +1,9 @@
 // Logs numbers with a spool until it is killed, and prints which of them are in the spool. Arguments: the address of the API, the directory,
-// and the first number; without a number, it only sends what others left.
+// and the first number; with an empty one, it only sends what others left.
 import { SluiceClient } from '../../src/index.ts'
 import { DiskSpool } from '../../src/spool/disk-spool.ts'
 
-const [url = '', directory = '', first] = process.argv.slice(2)
+const [url = '', directory = '', first = ''] = process.argv.slice(2)
 const spool = new DiskSpool({ directory })
 const print = (text: string): void => void process.stdout.write(`${text}\n`)
 const client = new SluiceClient({
@@ -27,4 +27,4 @@ async function logFrom(start: number): Promise<never> {
     print(`written ${number}`)
   }
 }
-if (first !== undefined) await logFrom(Number(first))
+if (first !== '') await logFrom(Number(first))

@@ -15,39 +15,31 @@ export class ApplicationProcess {
   constructor(settings: ApplicationSettings, environment: Readonly<Record<string, string>> = {}) {
     this.#child = fork(program, [JSON.stringify(settings)], {
       env: { PATH: process.env['PATH'], ...environment },
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     })
-    this.#child.stdout?.resume()
-    this.#child.stderr?.on('data', (output: Buffer) => {
-      this.stderr += output.toString()
+    this.#child.stderr?.on('data', (output: Buffer) => (this.stderr += output.toString()))
+    this.exited = once(this.#child, 'close').then(([code]) => {
+      return { code: code as number | null, tookMs: performance.now() - this.#askedAtMs }
     })
-    this.exited = once(this.#child, 'close').then(([code]) => ({
-      code: code as number | null,
-      tookMs: performance.now() - this.#askedAtMs,
-    }))
   }
 
   /** Resolves with the result, when the application has done it. */
   async ask(command: Command): Promise<unknown> {
     const response = once(this.#child, 'message')
-    this.#send(command)
+    void this.end(command)
     const [{ result }] = (await response) as [{ result: unknown }]
     return result
   }
 
   /** For a command that ends the process. Resolves when it has ended. */
-  async end(command: Command): Promise<{ readonly code: number | null; readonly tookMs: number }> {
-    this.#send(command)
+  end(command: Command): typeof this.exited {
+    this.#askedAtMs = performance.now()
+    this.#child.send(command)
     return this.exited
   }
 
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL')
     await this.exited
-  }
-
-  #send(command: Command): void {
-    this.#askedAtMs = performance.now()
-    this.#child.send(command)
   }
 }

@@ -8,54 +8,42 @@ export interface ApplicationSettings {
 }
 
 export type Command =
-  /** Logs `m-<from>` to `m-<to - 1>`, with other work in between if `turns` is set. */
-  | {
-      readonly act: 'log'
-      readonly from: number
-      readonly to: number
-      readonly turns?: number
-      readonly pad?: number
-    }
-  | { readonly act: 'fields'; readonly level: string; readonly fields: object; readonly message?: string }
-  | { readonly act: 'error'; readonly message: string }
-  | { readonly act: 'flush' }
+  /** Logs `m-<from>` to `m-<to - 1>`, with other work in between if `turns` is set. Returns how long it took. */
+  | { act: 'log'; from: number; to: number; turns?: number; pad?: number }
+  | { act: 'fields'; level: string; fields: object; message?: string }
+  | { act: 'error'; message: string }
+  | { act: 'flush' }
   /** Returns the bytes of lines that pino has not passed to the transport. */
-  | { readonly act: 'memory' }
+  | { act: 'memory' }
   /** Has nothing else to do. */
-  | { readonly act: 'end' }
-  | { readonly act: 'exit'; readonly code: number }
-  | { readonly act: 'throw' }
+  | { act: 'end' }
+  | { act: 'exit'; code: number }
+  | { act: 'throw' }
 
 const settings = JSON.parse(process.argv[2] ?? '') as ApplicationSettings
-const logger = pino({
-  ...settings.pino,
-  transport: settings.transport as LoggerOptions['transport'] & object,
-})
+const transport = settings.transport as LoggerOptions['transport'] & object
+const logger = pino({ ...settings.pino, transport })
 
-async function run(command: Command): Promise<number | undefined> {
+async function run(command: Command): Promise<unknown> {
   switch (command.act) {
     case 'log':
       return log(command)
     case 'fields':
-      logFields(command)
-      break
+      return logFields(command)
     case 'error':
-      logger.error(new TypeError(command.message))
-      break
+      return logger.error(new TypeError(command.message))
     case 'flush':
-      await new Promise<void>((resolve) => logger.flush(() => resolve()))
-      break
+      return new Promise<void>((resolve) => logger.flush(() => resolve()))
     case 'memory':
       return process.memoryUsage().arrayBuffers
     case 'end':
-      process.disconnect?.()
-      break
+      return process.disconnect?.()
     case 'exit':
       return process.exit(command.code)
     case 'throw':
+    default:
       throw new Error('crash')
   }
-  return undefined
 }
 
 function logFields({ level, fields, message }: Command & { act: 'fields' }): void {

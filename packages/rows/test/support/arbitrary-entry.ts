@@ -13,11 +13,7 @@ export const runs = { numRuns: 500 }
 export function anyText(maxLength: number): fc.Arbitrary<string> {
   const meaningful = fc.constantFrom(
     ...Array.from('\t\n\r\\\0\b\v\u001f\u007f"\'/, é😀a\u2028\ufeff\ufffd\uffff'),
-    '\\N',
-    '\\t',
-    '\\n',
-    '\\\\',
-    '\\u0000',
+    ...String.raw`\N \t \n \\ \u0000`.split(' '),
   )
   // A unit has at most two characters, apart from `\u0000`.
   const units = { maxLength: Math.floor(maxLength / 2) }
@@ -44,6 +40,9 @@ function rawJson(digits: string): unknown {
   return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(digits)
 }
 
+/** An object with own members only, `__proto__` included. */
+const objectOf = (members: readonly (readonly [string, unknown])[]): Json => Object.fromEntries(members)
+
 const anyValue: fc.Arbitrary<unknown> = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 5, withCrossShrink: true },
@@ -52,11 +51,6 @@ const anyValue: fc.Arbitrary<unknown> = fc.letrec<{ value: unknown }>((tie) => (
     fc.array(fc.tuple(anyName, tie('value')), { maxLength: 4 }).map(objectOf),
   ),
 })).value
-
-/** An object with own members only, `__proto__` included. */
-function objectOf(members: readonly (readonly [string, unknown])[]): Json {
-  return Object.fromEntries(members)
-}
 
 /** A date-time of 1970–2261 in any allowed form, and its time in microseconds since 1970. */
 export const anyTimestamp: fc.Arbitrary<{ text: string; epochUs: bigint }> = fc
@@ -76,13 +70,11 @@ export const anyTimestamp: fc.Arbitrary<{ text: string; epochUs: bigint }> = fc
     }
   })
 
-function offsetText(minutes: number, hasColon: boolean): string {
-  const ahead = Math.abs(minutes)
-  return `${minutes < 0 ? '-' : '+'}${twoDigits(ahead / 60)}${hasColon ? ':' : ''}${twoDigits(ahead % 60)}`
-}
+const twoDigits = (number: number): string => String(Math.floor(number)).padStart(2, '0')
 
-function twoDigits(number: number): string {
-  return String(Math.floor(number)).padStart(2, '0')
+function offsetText(minutes: number, hasColon: boolean): string {
+  const [hours, rest] = [Math.abs(minutes) / 60, Math.abs(minutes) % 60]
+  return `${minutes < 0 ? '-' : '+'}${twoDigits(hours)}${hasColon ? ':' : ''}${twoDigits(rest)}`
 }
 
 const orNull = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | null> =>
@@ -110,13 +102,11 @@ export const validEntry: fc.Arbitrary<Json> = fc
     ),
     fc.array(fc.tuple(anyName, anyValue), { maxLength: 3 }),
   )
-  // The known fields come last: an unknown field must not replace one of them.
-  .map(([fields, unknown]) => objectOf([...unknownOnly(unknown), ...Object.entries(fields)]))
-
-/** Without the names of known fields, and without `logs`, which would make a single entry a batch request. */
-function unknownOnly(members: readonly (readonly [string, unknown])[]): (readonly [string, unknown])[] {
-  return members.filter(([name]) => !entryFields.has(name) && name !== 'logs')
-}
+  // The known fields come last: an unknown field must not replace one of them. `logs` would make a single entry a batch request.
+  .map(([fields, members]) => {
+    const unknown = members.filter(([name]) => !entryFields.has(name) && name !== 'logs')
+    return objectOf([...unknown, ...Object.entries(fields)])
+  })
 
 /** The expected metadata of a row: the members of the entry's metadata, and the unknown fields with other names. */
 export function foldedMetadata(entry: Json): Json {

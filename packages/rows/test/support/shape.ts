@@ -14,7 +14,7 @@ export const stamp = {
 const validator = new EntryValidator()
 
 /** Shapes an entry, which must have a valid structure. Checks for lone surrogates. */
-export function shape(value: unknown): ShapedRow {
+function shape(value: unknown): ShapedRow {
   if (!validator.isEntry(value)) throw new Error(JSON.stringify(validator.explain(value)))
   const entry: Entry = value
   return shapeRow(entry, ID, makeRowPrefix(stamp), true)
@@ -30,11 +30,6 @@ export function rowOf(text: string): string {
 /** The columns of the row made from the JSON of an entry. */
 export function readRow(text: string): Record<string, string> {
   return JSON.parse(rowAsJson(rowOf(text)) ?? '') as Record<string, string>
-}
-
-/** The metadata of the row made from the JSON of an entry. */
-export function metadataOf(text: string): string | undefined {
-  return readRow(text)['metadata_text']
 }
 
 /** The error in the JSON of an entry. */

@@ -76,12 +76,18 @@ export function connectRedis(url: string, tuning: RedisTuning): RedisConnection 
     ...(failFast && commandTimeoutMs !== undefined ? { commandTimeout: commandTimeoutMs } : {}),
   }
   if (kind === 'cluster') return connectCluster(address, common, failFast)
-  const server =
-    kind === 'single' ? nodes[0] : sentinelOptions(address.masterName, address, tuning.sentinelPassword)
-  const isDue = oncePerInterval(ERROR_INTERVAL_MS, () => performance.now())
+  const { sentinelPassword } = tuning
+  const sentinels: ServerOptions = {
+    sentinels: [...nodes],
+    sentinelRetryStrategy: retryStrategy,
+    sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
+    enableTLSForSentinelMode: address.tls,
+    ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+  }
+  const isDue = oncePerInterval()
   const redis: Redis = new Redis({
     ...common,
-    ...server,
+    ...(kind === 'single' ? nodes[0] : { ...sentinels, name: address.masterName }),
     db: address.db,
     retryStrategy,
     // The master became a replica. A new connection, by address or by the Sentinels, leads to the new master. 1 means:
@@ -111,24 +117,17 @@ export function keepSubscribed(
   onError: (error: unknown) => void,
 ): () => void {
   let stopped = false
-  let timer: NodeJS.Timeout
-  const check = async (): Promise<void> => {
+  const task = new PeriodicTask(SUBSCRIPTION_CHECK_INTERVAL_MS, async () => {
     const late = setInterval(() => {
       if (redis.status === 'ready') redis.disconnect(true)
     }, SUBSCRIPTION_CHECK_TIMEOUT_MS)
-    try {
-      await redis.subscribe(channel)
-    } catch (error) {
-      if (!stopped) onError(error)
-    } finally {
-      clearInterval(late)
-    }
-    if (!stopped) timer = setTimeout(() => void check(), SUBSCRIPTION_CHECK_INTERVAL_MS)
-  }
-  void check()
+    await redis.subscribe(channel).catch((error: unknown) => stopped || onError(error))
+    clearInterval(late)
+  })
+  task.runNow()
   return () => {
     stopped = true
-    clearTimeout(timer)
+    task.stop()
   }
 }
 
@@ -201,21 +200,6 @@ export function isForbidden(error: unknown): boolean {
   )
 }
 
-function sentinelOptions(
-  name: string,
-  { nodes, tls }: RedisAddress,
-  password: string | undefined,
-): ServerOptions {
-  return {
-    name,
-    sentinels: [...nodes],
-    sentinelRetryStrategy: retryStrategy,
-    sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
-    enableTLSForSentinelMode: tls,
-    ...(password === undefined ? {} : { sentinelPassword: password }),
-  }
-}
-
 /**
  * ioredis resends commands in a cluster by itself. The options decide for which reasons. A command that a node rejected
  * without executing it (MOVED, ASK, TRYAGAIN) is always sent again. A command whose connection was lost may have been
@@ -239,7 +223,7 @@ function connectCluster(address: RedisAddress, node: ServerOptions, failFast: bo
     // Certificates contain host names, so connections must use the names instead of resolved addresses.
     dnsLookup: (host, callback) => callback(null, host),
   })
-  const isDue = oncePerInterval(ERROR_INTERVAL_MS, () => performance.now())
+  const isDue = oncePerInterval()
   cluster.on('node error', (error: Error, name: string) => {
     // During the start, an unavailable node is not an error as long as another one replies.
     if (cluster.status !== 'ready' || !isDue(name)) return
@@ -250,16 +234,12 @@ function connectCluster(address: RedisAddress, node: ServerOptions, failFast: bo
   return cluster
 }
 
-/**
- * Limits reports to one per name and interval. The returned function is true when a report is due.
- *
- * @param now a monotonic clock, ms
- */
-export function oncePerInterval(intervalMs: number, now: () => number): (name: string) => boolean {
+/** The returned function is true if a report is due: once per name and `ERROR_INTERVAL_MS`. */
+function oncePerInterval(): (name: string) => boolean {
   const reportedAtMs = new Map<string, number>()
   return (name) => {
-    const nowMs = now()
-    for (const [each, atMs] of reportedAtMs) if (nowMs - atMs >= intervalMs) reportedAtMs.delete(each)
+    const nowMs = performance.now()
+    for (const [each, atMs] of reportedAtMs) if (nowMs - atMs >= ERROR_INTERVAL_MS) reportedAtMs.delete(each)
     if (reportedAtMs.has(name)) return false
     reportedAtMs.set(name, nowMs)
     return true

@@ -84,10 +84,8 @@ export class DurabilityCheck {
       return
     }
     const unknown = settingNames.filter((name) => values[name] === undefined)
-    if (unknown.length > 0)
-      this.#logOnce('warn', address, `Redis does not permit reading ${unknown.join(', ')}; not checked`, {
-        required,
-      })
+    const hidden = `Redis does not permit reading ${unknown.join(', ')}; not checked`
+    if (unknown.length > 0) this.#logOnce('warn', address, hidden, { required })
     const reasons = [...problemsOf(address, values), ...(await this.#checkReplicas(address, server))]
     this.#problems.set(address, reasons)
     for (const reason of reasons) this.#logOnce(this.#options.allowUnsafe ? 'warn' : 'error', address, reason)
@@ -130,11 +128,9 @@ export class DurabilityCheck {
 /** Why a server with these settings may lose or evict what it has acknowledged. */
 function problemsOf(address: string, values: Values): string[] {
   const wrong = settingNames.filter((name) => values[name] !== undefined && values[name] !== required[name])
-  const problems = wrong.map((name) => `${name} is ${values[name]} instead of ${required[name]}`)
-  if (problems.length === 0) return []
-  return [
-    `Redis${address} may lose acknowledged entries: ${problems.join(', ')}. REDIS_ALLOW_UNSAFE=true permits this`,
-  ]
+  if (wrong.length === 0) return []
+  const problems = wrong.map((name) => `${name} is ${values[name]} instead of ${required[name]}`).join(', ')
+  return [`Redis${address} may lose acknowledged entries: ${problems}. REDIS_ALLOW_UNSAFE=true permits this`]
 }
 
 /** @throws if the server is unavailable */

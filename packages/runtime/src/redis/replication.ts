@@ -128,11 +128,10 @@ async function readSentinels({ options }: Redis): Promise<Sentinels | 'forbidden
   const { sentinels, name, sentinelPassword, sentinelTLS, enableTLSForSentinelMode } = options
   if (!sentinels || name === undefined) return undefined
   let isAnswered = false
-  for (const { host, port } of sentinels) {
+  for (const address of sentinels) {
     const sentinel = new Redis({
-      ...(host === undefined ? {} : { host }),
-      ...(port === undefined ? {} : { port }),
-      ...(sentinelPassword === undefined || sentinelPassword === null ? {} : { password: sentinelPassword }),
+      ...address,
+      ...(sentinelPassword ? { password: sentinelPassword } : {}),
       ...(enableTLSForSentinelMode === true && sentinelTLS !== undefined ? { tls: sentinelTLS } : {}),
       connectTimeout: SENTINEL_TIMEOUT_MS,
       commandTimeout: SENTINEL_TIMEOUT_MS,
@@ -141,16 +140,12 @@ async function readSentinels({ options }: Redis): Promise<Sentinels | 'forbidden
     })
     sentinel.on('error', () => undefined)
     try {
-      const fields = (await sentinel.call('SENTINEL', 'MASTER', name)) as string[]
+      const master = fieldsOf((await sentinel.call('SENTINEL', 'MASTER', name)) as string[])
       const listed = (await sentinel.call('SENTINEL', 'REPLICAS', name)) as string[][]
-      const valueOf = (field: string): number => Number(valueAfter(fields, field) ?? 0)
-      const replicas = listed.map((each) => `${valueAfter(each, 'ip')}:${valueAfter(each, 'port')}`)
-      return {
-        count: valueOf('num-other-sentinels') + 1,
-        quorum: valueOf('quorum'),
-        replicas,
-        hidden: Math.max(0, valueOf('num-slaves') - replicas.length),
-      }
+      const valueOf = (field: string): number => Number(master.get(field) ?? 0)
+      const replicas = listed.map(fieldsOf).map((each) => `${each.get('ip')}:${each.get('port')}`)
+      const hidden = Math.max(0, valueOf('num-slaves') - replicas.length)
+      return { count: valueOf('num-other-sentinels') + 1, quorum: valueOf('quorum'), replicas, hidden }
     } catch (error) {
       // Another one may reply.
       isAnswered ||= isForbidden(error) && !String(error).includes('No such master')
@@ -162,8 +157,7 @@ async function readSentinels({ options }: Redis): Promise<Sentinels | 'forbidden
   throw new NotReplicatedError('no Sentinel answers which replicas it knows')
 }
 
-/** The value of a field in a list of fields and values. */
-function valueAfter(list: readonly string[], field: string): string | undefined {
-  const at = list.findIndex((each, i) => i % 2 === 0 && each === field)
-  return at === -1 ? undefined : list[at + 1]
+/** @param list fields and values, alternating */
+function fieldsOf(list: readonly string[]): ReadonlyMap<string, string | undefined> {
+  return new Map(list.flatMap((each, i) => (i % 2 === 0 ? [[each, list[i + 1]]] : [])))
 }

@@ -22,14 +22,7 @@ export type RedisAddress = {
 const PORT = 6379
 const SENTINEL_PORT = 26379
 
-const schemes: ReadonlyMap<string, { kind: RedisAddress['kind']; tls: boolean }> = new Map([
-  ['redis', { kind: 'single', tls: false }],
-  ['rediss', { kind: 'single', tls: true }],
-  ['redis-sentinel', { kind: 'sentinel', tls: false }],
-  ['rediss-sentinel', { kind: 'sentinel', tls: true }],
-  ['redis-cluster', { kind: 'cluster', tls: false }],
-  ['rediss-cluster', { kind: 'cluster', tls: true }],
-])
+const SCHEME = /^redis(s)?(?:-(sentinel|cluster))?$/
 
 /** User and password, hosts, path. In a password, all characters with a meaning in a URL are percent-encoded. */
 const AFTER_SCHEME = /^(?:([^/?#@]*)@)?([^/?#@]*)(?:\/([^?#@]*))?$/
@@ -49,16 +42,16 @@ const DB = /^\d{1,4}$/
  */
 export function parseRedisUrl(url: string): RedisAddress {
   const [scheme = '', rest] = url.split('://', 2)
-  const { kind, tls } = schemes.get(scheme) ?? {}
-  if (kind === undefined || tls === undefined || rest === undefined) {
+  const matched = SCHEME.exec(scheme)
+  if (matched === null || rest === undefined)
     throw invalid('must start with redis:// or rediss://, redis-sentinel://, redis-cluster://')
-  }
+  const tls = matched[1] !== undefined
+  const kind = (matched[2] ?? 'single') as RedisAddress['kind']
   const [, user, hosts, path = ''] = AFTER_SCHEME.exec(url.slice(scheme.length + 3)) ?? []
-  if (hosts === undefined) {
+  if (hosts === undefined)
     throw invalid(
       'must not contain ? or #; in user and password, `/`, `?`, `#` and `@` must be percent-encoded',
     )
-  }
   const [first, ...others] = hosts.split(',').map((host) => parseHost(host, kind))
   if (first === undefined) throw invalid('has no host')
   const common = { tls, ...parseUser(user), nodes: [first, ...others] } as const
@@ -67,15 +60,13 @@ export function parseRedisUrl(url: string): RedisAddress {
     return { ...common, kind }
   }
   if (kind === 'single') {
-    if (others.length > 0) {
+    if (others.length > 0)
       throw invalid('names several hosts, which only redis-sentinel:// and redis-cluster:// allow')
-    }
     return { ...common, kind, db: parseDb(path) }
   }
   const [masterName = '', db = '', ...more] = path.split('/').map(decode)
-  if (masterName === '' || more.length > 0) {
+  if (masterName === '' || more.length > 0)
     throw invalid('must end with the name of the master at the Sentinels: redis-sentinel://…/NAME[/DB]')
-  }
   return { ...common, kind, masterName, db: parseDb(db) }
 }
 
@@ -83,9 +74,8 @@ function parseHost(text: string, kind: RedisAddress['kind']): RedisNode {
   const [, ipv6, name, digits] = HOST.exec(text) ?? []
   const host = ipv6 ?? name
   const port = digits === undefined ? (kind === 'sentinel' ? SENTINEL_PORT : PORT) : Number(digits)
-  if (host === undefined || port < 1 || port > 65_535) {
+  if (host === undefined || port < 1 || port > 65_535)
     throw invalid('must name each host as HOST or HOST:PORT, with IPv6 addresses in brackets')
-  }
   return { host, port }
 }
 

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import type { Logger } from '../../src/logger.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { ClockError, RedisClock } from '../../src/redis/clock.ts'
@@ -31,7 +31,8 @@ class FakeRedis extends EventEmitter {
 let monotonicMs: number
 let processSkewMs: number
 let redis: FakeRedis
-let logged: [level: string, fields: object, message: string][]
+/** The levels of the lines. */
+let logged: string[]
 let clock: RedisClock
 
 beforeEach(() => {
@@ -41,7 +42,7 @@ beforeEach(() => {
   processSkewMs = 0
   redis = new FakeRedis()
   logged = []
-  const log = (level: string) => (fields: object, message: string) => logged.push([level, fields, message])
+  const log = (level: string) => () => logged.push(level)
   clock = new RedisClock({
     redis: redis as unknown as RedisConnection,
     key: '{test}:key',
@@ -65,134 +66,95 @@ async function start(): Promise<void> {
 
 const errorMs = (): number => clock.nowMs() - (monotonicMs + redis.offsetMs)
 
-describe('before Redis has replied', () => {
-  it('the time is unknown, and the process is not ready', async () => {
-    redis.status = 'connecting'
-    await start()
-    expect(clock.nowMs).toThrow(ClockError)
-    expect(clock.readiness).toEqual({ ready: false, reasons: ['the time of Redis is not known yet'] })
-    expect(redis.reads).toEqual([])
-  })
-
-  it('the time becomes known as soon as the connection is ready', async () => {
-    redis.status = 'connecting'
-    await start()
-    redis.status = 'ready'
-    redis.emit('ready')
-    await vi.advanceTimersByTimeAsync(0)
-    expect(errorMs()).toBe(0)
-    expect(redis.reads).toEqual(['{test}:key'])
-    expect(clock.readiness).toEqual({ ready: true, reasons: [] })
-  })
-
-  it('a reply that took longer than two seconds is ignored', async () => {
-    redis.fromRedisMs = 2_001
-    await start()
-    expect(clock.nowMs).toThrow(ClockError)
-  })
+it('is unknown, and not ready, until the connection is ready and a reply took no longer than two seconds', async () => {
+  redis.status = 'connecting'
+  await start()
+  expect(redis.reads).toEqual([])
+  redis.status = 'ready'
+  redis.fromRedisMs = 2_001
+  redis.emit('ready')
+  await vi.advanceTimersByTimeAsync(0)
+  expect(redis.reads).toEqual(['{test}:key'])
+  expect(clock.nowMs).toThrow(ClockError)
+  expect(clock.readiness).toEqual({ ready: false, reasons: ['the time of Redis is not known yet'] })
+  redis.fromRedisMs = 1
+  await nextSecond()
+  expect(errorMs()).toBe(0)
+  expect(clock.readiness).toEqual({ ready: true, reasons: [] })
 })
 
-describe('the time', () => {
-  it.each([-40 * DAY_MS, 40 * DAY_MS])('comes from Redis if the wall clock is off by %i ms', async (skew) => {
-    processSkewMs = skew
-    await start()
-    expect(errorMs()).toBe(0)
-  })
-
-  it('goes on while Redis is unavailable', async () => {
-    await start()
-    redis.isDown = true
-    for (let i = 0; i < 60; i += 1) await nextSecond()
-    expect(errorMs()).toBe(0)
-    expect(clock.readiness.ready).toBe(true)
-  })
-
-  it('comes from the measurement with the shortest round trip', async () => {
-    redis.fromRedisMs = 401
-    await start()
-    expect(errorMs()).toBe(-200)
-    redis.fromRedisMs = 1
-    await nextSecond()
-    expect(errorMs()).toBe(0)
-    redis.fromRedisMs = 401
-    for (let i = 0; i < 5; i += 1) await nextSecond()
-    expect(errorMs()).toBe(0)
-  })
-
-  it('follows the drift of the clocks, although later measurements have longer round trips', async () => {
-    await start()
-    redis.fromRedisMs = 1.5
-    for (let i = 0; i < 3_600; i += 1) {
-      redis.offsetMs += 0.5
-      await nextSecond()
-    }
-    expect(Math.abs(errorMs())).toBeLessThan(10)
-  })
-
-  it.each([-40 * DAY_MS, 40 * DAY_MS, 600])(
-    'changes at the next measurement, however long it takes, if Redis was set by %i ms',
-    async (ms) => {
-      await start()
-      redis.offsetMs += ms
-      redis.fromRedisMs = 101
-      await nextSecond()
-      expect(Math.abs(errorMs())).toBeLessThanOrEqual(50)
-    },
-  )
-
-  it('is measured once at a time, and no longer after the stop', async () => {
-    const { promise, resolve } = Promise.withResolvers<[string, string]>()
-    const answer = vi.spyOn(redis, 'eval').mockReturnValue(promise)
-    await start()
-    for (let i = 0; i < 3; i += 1) await nextSecond()
-    expect(answer).toHaveBeenCalledOnce()
-    resolve(['1', '0'])
-    await nextSecond()
-    expect(answer).toHaveBeenCalledTimes(2)
-    clock.stop()
-    await nextSecond()
-    redis.emit('ready')
-    expect(answer).toHaveBeenCalledTimes(2)
-  })
+it('comes from the measurement with the shortest round trip', async () => {
+  redis.fromRedisMs = 401
+  await start()
+  expect(errorMs()).toBe(-200)
+  redis.fromRedisMs = 1
+  await nextSecond()
+  expect(errorMs()).toBe(0)
+  redis.fromRedisMs = 401
+  for (let i = 0; i < 5; i += 1) await nextSecond()
+  expect(errorMs()).toBe(0)
 })
 
-describe('a process whose wall clock differs from the clock of Redis', () => {
-  it.each([-60_000, 60_000])('by %i ms is ready', async (skew) => {
-    processSkewMs = skew
-    await start()
-    expect(clock.readiness).toEqual({ ready: true, reasons: [] })
-    expect(logged).toEqual([])
-  })
-
-  it.each([
-    [-40 * DAY_MS, '40 days behind'],
-    [61_000, '1 minute ahead of'],
-  ])('by %i ms is not ready', async (skew, difference) => {
-    processSkewMs = skew
-    await start()
-    expect(clock.readiness).toEqual({
-      ready: false,
-      reasons: [`the clock of this process is ${difference} that of Redis`],
-    })
-  })
-
-  it('is not ready at once when its clock is set, also while Redis is unavailable', async () => {
-    await start()
-    redis.isDown = true
+it('follows the drift of the clocks, although later measurements have longer round trips', async () => {
+  await start()
+  redis.fromRedisMs = 1.5
+  for (let i = 0; i < 3_600; i += 1) {
+    redis.offsetMs += 0.5
     await nextSecond()
-    processSkewMs = DAY_MS
-    expect(clock.readiness.ready).toBe(false)
-  })
+  }
+  expect(Math.abs(errorMs())).toBeLessThan(10)
+})
 
-  it('logs each change once', async () => {
+it.each([-40 * DAY_MS, 40 * DAY_MS, 600])(
+  'changes at the next measurement, however long it takes, if Redis was set by %i ms',
+  async (ms) => {
     await start()
-    for (const skew of [DAY_MS, DAY_MS, 0, 0]) {
-      processSkewMs = skew
-      await nextSecond()
-    }
-    expect(logged).toEqual([
-      ['error', { skewMs: DAY_MS }, 'the clock of this process differs from that of redis'],
-      ['info', { skewMs: 0 }, 'the clock of this process agrees with that of redis'],
-    ])
-  })
+    redis.offsetMs += ms
+    redis.fromRedisMs = 101
+    await nextSecond()
+    expect(Math.abs(errorMs())).toBeLessThanOrEqual(50)
+  },
+)
+
+it('is measured once at a time, and no longer after the stop', async () => {
+  const { promise, resolve } = Promise.withResolvers<[string, string]>()
+  const answer = vi.spyOn(redis, 'eval').mockReturnValue(promise)
+  await start()
+  for (let i = 0; i < 3; i += 1) await nextSecond()
+  expect(answer).toHaveBeenCalledOnce()
+  resolve(['1', '0'])
+  await nextSecond()
+  expect(answer).toHaveBeenCalledTimes(2)
+  clock.stop()
+  await nextSecond()
+  redis.emit('ready')
+  expect(answer).toHaveBeenCalledTimes(2)
+})
+
+it.each([
+  [-40 * DAY_MS, '40 days behind'],
+  [61_000, '1 minute ahead of'],
+  [60_000, undefined],
+  [-60_000, undefined],
+])(
+  'comes from Redis if the wall clock is off by %i ms, and the process is not ready if it is %s',
+  async (skew, off) => {
+    processSkewMs = skew
+    await start()
+    expect(errorMs()).toBe(0)
+    const reasons = off === undefined ? [] : [`the clock of this process is ${off} that of Redis`]
+    expect(clock.readiness).toEqual({ ready: off === undefined, reasons })
+  },
+)
+
+it('goes on while Redis is unavailable, and a clock of the process that is set is noticed at once and logged once', async () => {
+  await start()
+  redis.isDown = true
+  for (const skew of [DAY_MS, DAY_MS, 0, 0]) {
+    processSkewMs = skew
+    expect(clock.readiness.ready).toBe(skew === 0)
+    await nextSecond()
+    expect(errorMs()).toBe(0)
+  }
+  expect(logged).toEqual(['error', 'info'])
 })

@@ -2,17 +2,7 @@ import { Cluster, type Redis } from 'ioredis'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { closeRedis, connectRedis, oncePerInterval } from '../../src/redis/connection.ts'
-
-it('a report is due once per name and interval, however often it is requested', () => {
-  let nowMs = 0
-  const isDue = oncePerInterval(1_000, () => nowMs)
-  const times: string[] = []
-  for (; nowMs < 2_500; nowMs += 10) {
-    for (const name of ['a', 'b']) if (isDue(name)) times.push(`${name} ${nowMs}`)
-  }
-  expect(times).toEqual(['a 0', 'b 0', 'a 1000', 'b 1000', 'a 2000', 'b 2000'])
-})
+import { closeRedis, connectRedis } from '../../src/redis/connection.ts'
 
 // test/scaling/silent-connection.system.test.ts waits for it.
 it.each(['redis://127.0.0.1:1', 'redis-sentinel://127.0.0.1:1/name', 'redis-cluster://127.0.0.1:1'])(

@@ -117,7 +117,7 @@ const indexRules: readonly (readonly [RegExp, fault: string])[] = [
  * What Elasticsearch does not like about the name of an index, in its words. Names with a date (`<logs-{now/d}>`) are not calculated, so they
  * are not allowed.
  */
-export function faultOfIndexName(name: string): string | undefined {
+function faultOfIndexName(name: string): string | undefined {
   const bytes = Buffer.byteLength(name)
   if (bytes > NAME_BYTES_MAX) return `index name is too long, (${bytes} > ${NAME_BYTES_MAX})`
   const broken = indexRules.find(([rule]) => rule.test(name))

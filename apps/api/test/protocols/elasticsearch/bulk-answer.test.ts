@@ -1,99 +1,65 @@
 import { type EntryError, limits } from '@sluice/schema'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { bulkAnswer, type Item, readFilter } from '../../../src/protocols/elasticsearch/bulk-answer.ts'
 
 const itemsOf = (count: number): Item[] =>
-  Array.from({ length: count }, (_, i) => ({
-    action: 'index',
-    index: i % 3 === 0 ? null : `i${i % 2}`,
-    id: String(i),
-  }))
+  Array.from({ length: count }, (_, i) => ({ action: 'index', index: null, id: String(i) }))
 const invalid: EntryError = { path: '', code: 'wrong_type', message: 'must be an object' }
 
-/** Makes a response. Its string is `json`; `stepMax` is the largest number of items that were made in a step. */
+/** Makes a response. Its string is `json`. */
 async function make(
   items: readonly Item[],
-  rejected: ReadonlyMap<number, EntryError> = new Map(),
+  rejected: readonly number[] = [],
   filter?: string,
+  hold: (bytes: number) => void = () => {},
 ) {
-  const made = { json: '', turns: 0, held: 0, stepMax: 0 }
-  let step = 0
-  const counted = items.map((item) => ({
-    ...item,
-    get action() {
-      step += 1
-      made.stepMax = Math.max(made.stepMax, step)
-      return item.action
-    },
-  }))
-  const { body } = await bulkAnswer(counted, { records: items.length, rejected }, readFilter(filter), {
-    hold: (bytes) => {
-      made.held += bytes
-    },
-    nextTurn: async () => {
-      made.turns += 1
-      step = 0
-    },
+  let turns = 0
+  const outcome = { records: items.length, rejected: new Map(rejected.map((at) => [at, invalid])) }
+  const { body } = await bulkAnswer(items, outcome, readFilter(filter), {
+    hold,
+    nextTurn: async () => void (turns += 1),
   })
-  made.json = Buffer.concat(body as readonly Buffer[]).toString()
-  return made
+  return { json: Buffer.concat(body as readonly Buffer[]).toString(), turns }
 }
 
-describe('the response to a bulk request', () => {
-  it.each([0, 1, 1_023, 1_024, 1_025, 5_000])(
-    'has an item for each of %i actions, in order',
-    async (count) => {
-      const made = await make(itemsOf(count), new Map([[1_024, invalid]]))
-      const { items = [] } = JSON.parse(made.json) as {
-        items?: { index: { _id: string; status: number } }[]
-      }
-      expect(items.map(({ index: { _id: id } }) => Number(id))).toEqual(
-        Array.from({ length: count }, (_, i) => i),
-      )
-      expect(items.filter(({ index }) => index.status !== 201).length).toBe(count > 1_024 ? 1 : 0)
-    },
-  )
+it.each([
+  [1_024, 0],
+  [1_025, 2],
+  [limits.recordsPerRequestMax, 16],
+])(
+  'the response to %i actions has an item for each, and is made and held in %i turns',
+  async (count, turns) => {
+    let held = 0
+    const made = await make(itemsOf(count), [1_024], undefined, (bytes) => (held += bytes))
+    const { items } = JSON.parse(made.json) as { items: { index: { _id: string; status: number } }[] }
+    expect(items.map(({ index: { _id: id } }) => Number(id))).toEqual(
+      Array.from({ length: count }, (_, i) => i),
+    )
+    expect(items.filter(({ index }) => index.status !== 201).length).toBe(count > 1_024 ? 1 : 0)
+    expect([made.turns, held]).toEqual([turns, Buffer.byteLength(made.json)])
+  },
+)
 
-  it('is made in steps of 1,024 items, each in a turn of its own', async () => {
-    const made = await make(itemsOf(limits.recordsPerRequestMax))
-    expect([made.turns, made.stepMax]).toEqual([16, 1_024])
-    expect((await make(itemsOf(1_024))).turns).toBe(0)
-  })
+it('a response that cannot be held is not made to its end', async () => {
+  const full = new Error('full')
+  let steps = 0
+  const hold = (): void => {
+    steps += 1
+    if (steps === 2) throw full
+  }
+  await expect(make(itemsOf(5_000), [], undefined, hold)).rejects.toBe(full)
+  expect(steps).toBe(2)
+})
 
-  it('is held while it is made', async () => {
-    const made = await make(itemsOf(5_000))
-    expect(made.held).toBe(Buffer.byteLength(made.json))
-    const full = new Error('full')
-    let steps = 0
-    await expect(
-      bulkAnswer(itemsOf(5_000), { records: 5_000, rejected: new Map() }, readFilter(undefined), {
-        hold: () => {
-          steps += 1
-          if (steps === 2) throw full
-        },
-        nextTurn: async () => undefined,
-      }),
-    ).rejects.toBe(full)
-    expect(steps).toBe(2)
-  })
+it('a response omits items without fields, in any step', async () => {
+  const made = await make(itemsOf(5_000), [0, 2_000, 4_999], 'errors,items.*.error')
+  expect((JSON.parse(made.json) as { items: unknown[] }).items.length).toBe(3)
+  expect((await make(itemsOf(5_000), [], 'errors,items.*.error')).json).toBe('{"errors":false}')
+  expect((await make(itemsOf(3), [], 'items.*.error')).json).toBe('{}')
+})
 
-  it('omits items without fields, in any step', async () => {
-    const rejected = new Map([0, 2_000, 4_999].map((at) => [at, invalid]))
-    const made = await make(itemsOf(5_000), rejected, 'errors,items.*.error')
-    const { items } = JSON.parse(made.json) as { items: unknown[] }
-    expect(items.length).toBe(3)
-    expect((await make(itemsOf(5_000), new Map(), 'errors,items.*.error')).json).toBe('{"errors":false}')
-    expect(JSON.parse((await make(itemsOf(5_000), rejected, 'items.*.error')).json)).toEqual({ items })
-    expect((await make(itemsOf(3), new Map(), 'items.*.error')).json).toBe('{}')
-  })
-
-  it.each([
-    ['x'.repeat(160), 'x'.repeat(160)],
-    ['x'.repeat(161), `${'x'.repeat(159)}…`],
-    [`${'x'.repeat(158)}😀😀`, `${'x'.repeat(158)}\u{FFFD}…`],
-  ])('has up to 160 characters of a reason', async (reason, written) => {
-    const item = { action: 'index', index: null, id: null, error: { type: 't', reason } }
-    const made = await make([item], new Map([[0, invalid]]), 'items.*.error')
-    expect(made.json).toBe(JSON.stringify({ items: [{ index: { error: { type: 't', reason: written } } }] }))
-  })
+it('a response has up to 160 characters of a reason', async () => {
+  const error = { type: 't', reason: `${'x'.repeat(158)}😀😀` }
+  const made = await make([{ action: 'index', index: null, id: null, error }], [0], 'items.*.error')
+  expect(made.json).toContain(`"reason":"${'x'.repeat(158)}\u{FFFD}…"`)
 })

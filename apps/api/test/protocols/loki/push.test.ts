@@ -2,23 +2,20 @@ import { field, varint } from '@sluice/harness/otlp-logs'
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import { gzipSync } from 'node:zlib'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { sharedTestApi, storedMetadata, storedRows } from '../../support/shared-api.ts'
 import { embed } from '../otlp/otlp-api.ts'
 
 const api = sharedTestApi()
 
 const url = '/loki/api/v1/push'
-const pushJson = (
-  body: object | string,
-  headers: Record<string, string> = {},
-): Promise<LightMyRequestResponse> => api.post(body, { url, headers })
+const pushJson = (body: object | string): Promise<LightMyRequestResponse> => api.post(body, { url })
 const push = (body: Buffer, headers: Record<string, string> = {}): Promise<LightMyRequestResponse> =>
   api.post(snappy(body), { url, headers: { 'content-type': 'application/x-protobuf', ...headers } })
 
 /** One line in JSON, of a stream with these labels. */
-const pushLine = (labels: object, value: unknown[] = ['0', 'x']): Promise<LightMyRequestResponse> =>
-  pushJson({ streams: [{ stream: labels, values: [value] }] })
+const pushLine = (labels: object): Promise<LightMyRequestResponse> =>
+  pushJson({ streams: [{ stream: labels, values: [['0', 'x']] }] })
 
 /** A block of literals: the form of data that does not become smaller. */
 function snappy(bytes: Buffer): Buffer {
@@ -31,13 +28,10 @@ function snappy(bytes: Buffer): Buffer {
 }
 
 /** @param nanos after a second of 2025 */
-const lineOf = (text: string | Buffer, nanos = 0, ...metadata: readonly Buffer[]): Buffer =>
-  embed(
-    2,
-    embed(1, field.varint(1, 1_763_632_800), field.varint(2, nanos)),
-    field.bytes(2, text),
-    ...metadata,
-  )
+function lineOf(text: string | Buffer, nanos = 0, ...metadata: readonly Buffer[]): Buffer {
+  const time = embed(1, field.varint(1, 1_763_632_800), field.varint(2, nanos))
+  return embed(2, time, field.bytes(2, text), ...metadata)
+}
 
 /** Structured metadata of a line. */
 const pair = (name: string, value: string): Buffer => embed(3, field.bytes(1, name), field.bytes(2, value))
@@ -57,50 +51,41 @@ describe('a push request', () => {
   const two = { ...columns, timestamp: '2025-11-20T10:00:00.000000Z', message: '{"level":"debug"}' }
 
   it('in JSON is stored', async () => {
-    const response = await pushJson({
-      streams: [
-        {
-          values: [
-            ['1763632800123456789', 'one'],
-            ['1763632800000000000', '{"level":"debug"}', { trace_id: 't', detected_level: 'critical' }],
-          ],
-          stream: { app: 'shop', env: 'prod', host: 'h', level: 'warning' },
-        },
-      ],
-    })
+    const metadata = { trace_id: 't', detected_level: 'critical' }
+    const values = [
+      ['1763632800123456789', 'one'],
+      ['1763632800000000000', '{"level":"debug"}', metadata],
+    ]
+    const labels = { app: 'shop', env: 'prod', host: 'h', level: 'warning' }
+    const response = await pushJson({ streams: [{ values, stream: labels }] })
     expect([response.statusCode, response.body]).toEqual([204, ''])
-    const metadata = { trace_id: 't', host: 'h', detected_level: 'critical' }
-    expect(storedRows(api)).toMatchObject([one, { ...two, level: 'warn', metadata }])
+    expect(storedRows(api)).toMatchObject([
+      one,
+      { ...two, level: 'warn', metadata: { ...metadata, host: 'h' } },
+    ])
   })
 
   it('in Protocol Buffers is stored', async () => {
     const labels = '{app="shop", env="prod", host="h", level="warning"}'
-    const response = await push(
-      Buffer.concat([
-        stream(labels, lineOf('one', 123_456_789)),
-        stream(labels, lineOf('{"level":"debug"}', 0, pair('trace_id', 't'), pair('level', 'critical'))),
-      ]),
-      { 'x-scope-orgid': 'tenant', 'content-encoding': 'snappy' },
-    )
+    const line = lineOf('{"level":"debug"}', 0, pair('trace_id', 't'), pair('level', 'critical'))
+    const body = Buffer.concat([stream(labels, lineOf('one', 123_456_789)), stream(labels, line)])
+    const response = await push(body, { 'x-scope-orgid': 'tenant', 'content-encoding': 'snappy' })
     expect([response.statusCode, response.body]).toEqual([204, ''])
     const metadata = { trace_id: 't', host: 'h', level_2: 'warning', originalLevel: 'critical' }
     expect(storedRows(api)).toMatchObject([one, { ...two, level: 'error', metadata }])
   })
 
   it('may be compressed JSON, and may have a key as the password', async () => {
-    const body = gzipSync(JSON.stringify({ streams: [{ stream: {}, values: [['0', 'x']] }] }))
-    const response = await api.post(body, {
+    const response = await api.post(gzipSync('{"streams":[{"stream":{},"values":[["0","x"]]}]}'), {
       url,
       headers: {
         'content-encoding': 'gzip',
-        'content-type': 'application/json; charset=utf-8',
         authorization: `Basic ${Buffer.from(`tenant:${api.key}`).toString('base64')}`,
       },
     })
     expect(response.statusCode).toBe(204)
-    expect(api.queue.rows).toMatchObject([
-      { message: 'x', level: 'log', timestamp: '2026-11-20 12:00:00.005' },
-    ])
+    const timestamp = '2026-11-20 12:00:00.005'
+    expect(api.queue.rows).toMatchObject([{ message: 'x', level: 'log', timestamp }])
   })
 
   it.each<[labels: Record<string, string>, row: object]>([
@@ -108,10 +93,6 @@ describe('a push request', () => {
     [{ service_name: 'unknown_service', job: 'c' }, { service: 'c' }],
     [{ app: '', job: 'x'.repeat(limits.serviceCharactersMax + 1) }, { service: '' }],
     [{ env: 'qa' }, { environment: '', metadata: { env: 'qa' } }],
-    [
-      { environment: 'qa', env: 'prod' },
-      { environment: 'production', metadata: { environment: 'qa' } },
-    ],
     [
       { environment: 'staging', env: 'prod' },
       { environment: 'staging', metadata: { env: 'prod' } },
@@ -130,23 +111,17 @@ describe('a push request', () => {
   })
 
   it.each([
-    { streams: [] },
-    { streams: null },
-    { streams: [{ stream: { app: 'x' }, values: [] }] },
-    { streams: [{ stream: {}, values: null }] },
-  ])('may be empty: %j', async (body) => {
+    '{"streams":null}',
+    '{"streams":[{"stream":{"app":"x"},"values":[]}]}',
+    '{"streams":[{"stream":{},"values":null}]}',
+  ])('may be empty: %s', async (body) => {
     expect((await pushJson(body)).statusCode).toBe(204)
     expect(api.queue.adds).toEqual([])
   })
 
   it.each([
-    '{"foo":1}',
     '[{"stream":{},"values":[["0","x"]]}]',
-    '5',
-    'null',
     '{"streams":{"stream":{},"values":[["0","x"]]}}',
-    '{"streams":["x"]}',
-    '{"streams":[null]}',
     '{"streams":[{"stream":{"app":"x"},"values":{"0":"x"}}]}',
     // An earlier form.
     '{"streams":[{"labels":"{}","entries":[{"ts":"2026-11-20T00:00:00Z","line":"x"}]}]}',
@@ -158,63 +133,39 @@ describe('a push request', () => {
     expect(api.queue.adds).toEqual([])
   })
 
-  it('keeps a label that has the name of an added member', async () => {
-    await pushLine({ timeUnixNano: 'own' }, ['1763632800123456789', 'x'])
-    expect(storedMetadata(api)).toEqual([{ timeUnixNano: 'own', timeUnixNano_2: '1763632800123456789' }])
-  })
-
-  it('may have labels of 16 KiB in JSON', async () => {
+  it('may have labels of 16 KiB in JSON, and does not parse far more', async () => {
     const value = 'v'.repeat(16_384 - '{"name":""}'.length)
     expect((await pushLine({ name: value })).statusCode).toBe(204)
     expect((await pushLine({ name: `${value}v` })).statusCode).toBe(400)
+    const parse = vi.spyOn(JSON, 'parse')
+    expect((await pushLine({ name: 'x'.repeat(100_000) })).statusCode).toBe(400)
+    expect(parse.mock.calls.filter(([text]) => text.includes('xxx'))).toEqual([])
   })
 
   it('stores the valid lines, and rejects the others with 400, after which no client retries', async () => {
+    const times = ['soon', '9'.repeat(19)].map((time) => [time, 'x'])
+    const invalid = [...times, ['0', 7], 7, ['0', 'x', []], ['0', 'x', {}, 'lost']]
+    const long = ['0', 'm'.repeat(limits.messageCharactersMax + 1)]
+    const values = [['0', 'first'], ...invalid, long, ['0', 'last']]
     const response = await pushJson({
       streams: [
-        {
-          stream: { app: 'x' },
-          values: [
-            ['0', 'first'],
-            ['soon', 'x'],
-            ['9'.repeat(19), 'x'],
-            ['0', 7],
-            7,
-            ['0', 'm'.repeat(limits.messageCharactersMax + 1)],
-            ['0', 'x', []],
-            ['0', 'x', {}, 'lost'],
-            ['0', 'last'],
-          ],
-        },
+        { stream: { app: 'x' }, values },
         { stream: 7, values: [['0', 'x']] },
       ],
     })
     expect(response.statusCode).toBe(400)
     expect(response.headers['content-type']).toBe('text/plain; charset=utf-8')
-    expect(response.body).toBe(
-      '2 lines are stored, 8 are rejected. Line 1: /timestamp must be nanoseconds of the years 1970–2261.\n',
-    )
+    expect(response.body).toMatch(/^2 lines are stored, 8 are rejected\. Line 1: \/timestamp must be nanosec/)
     expect(api.queue.rows.map(({ message }) => message)).toEqual(['first', 'last'])
   })
 
   it('reports lines of streams with malformed labels, and lines that are too large', async () => {
     const many = Array.from({ length: 400 }, (_, i) => pair(`name-${i}`, 'v'.repeat(200)))
-    const response = await push(
-      Buffer.concat([
-        stream('app=x', lineOf('a'), lineOf('b')),
-        stream(
-          '{}',
-          lineOf('c', 0, ...many),
-          lineOf('d'.repeat(300_000)),
-          lineOf('e'.repeat(600_000)),
-          embed(2, embed(1, field.varint(1, 10_000_000_000)), field.bytes(2, 'f')),
-        ),
-        stream('{}', lineOf('kept')),
-      ]),
-    )
-    expect(response.body).toMatch(
-      /^1 lines are stored, 6 are rejected\. Line 0: has a stream without valid labels/,
-    )
+    const large = [lineOf('c', 0, ...many), lineOf('d'.repeat(300_000)), lineOf('e'.repeat(600_000))]
+    const late = embed(2, embed(1, field.varint(1, 10_000_000_000)), field.bytes(2, 'f'))
+    const streams = [stream('app=x', lineOf('a'), lineOf('b')), stream('{}', ...large, late)]
+    const response = await push(Buffer.concat([...streams, stream('{}', lineOf('kept'))]))
+    expect(response.body).toMatch(/^1 lines are stored, 6 are rejected\. Line 0: has a stream without valid/)
     expect(api.queue.rows.map(({ message }) => message)).toEqual(['kept'])
   })
 
@@ -223,12 +174,9 @@ describe('a push request', () => {
     expect(api.queue.rows).toMatchObject([{ message: 'a\u{FFFD}b' }])
   })
 
-  it.each([
-    ['valid', 'x'],
-    ['invalid', '\ud800'],
-  ])('cannot become much larger than its body by %s lines', async (_what, line) => {
+  it('cannot become much larger than its body, also by invalid lines', async () => {
     const labels = { app: 'x', long: 'l'.repeat(16_000) }
-    const values = Array.from({ length: 4_000 }, () => ['0', line])
+    const values = Array.from({ length: 4_000 }, () => ['0', '\ud800'])
     const response = await pushJson({ streams: [{ stream: labels, values }] })
     expect(response.statusCode).toBe(413)
     expect(response.body).toMatch(/rows of the request have more than/)
@@ -237,34 +185,29 @@ describe('a push request', () => {
 
   it('may have 256 names in the metadata of a line, including the names of its labels', async () => {
     const labels = Object.fromEntries(Array.from({ length: 254 }, (_, i) => [`l${i}`, 'x']))
+    const at = '1763632800123456789'
     const values = [
-      ['1763632800123456789', 'two more', { a: '1', l0: 'x', level: 'info' }],
-      ['1763632800123456789', 'three more', { a: '1', l0: 'y', level: 'info' }],
+      [at, 'two more', { a: '1', l0: 'x', level: 'info' }],
+      [at, 'three more', { a: '1', l0: 'y', level: 'info' }],
       ['0', 'two more', { a: '1', l0: 'y', level: 'info' }],
-      ['0', 'three more', { a: '1', l0: 'y', level: 'info', severity: 'warn' }],
       ['0', 'three more', { a: '1', l0: 'y', level: 'critical' }],
-      ['0', 'two more', { a: '1', level: 'critical' }],
     ]
     const response = await pushJson({ streams: [{ stream: { ...labels, app: 'shop' }, values }] })
-    expect(response.body).toBe(
-      '3 lines are stored, 3 are rejected. Line 1: /metadata must have at most 256 names.\n',
+    expect(response.body).toMatch(
+      /^2 lines are stored, 2 are rejected\. Line 1: \/metadata must have at most/,
     )
-    expect(storedMetadata(api).map((members) => Object.keys(members as object).length)).toEqual([
-      256, 256, 256,
-    ])
+    expect(storedMetadata(api).map((members) => Object.keys(members as object).length)).toEqual([256, 256])
   })
 
   const json = 'application/json'
   const proto = 'application/x-protobuf'
   it.each<[string, string | Buffer, string, number, string]>([
-    ['empty JSON', '', json, 400, 'Send an entry'],
     ['JSON that ends early', '{"streams":[{"values":[["0","x"]]}', json, 400, 'The text ends too early'],
     ['JSON that is not UTF-8', Buffer.from([0x22, 0xff, 0x22]), json, 400, 'UTF-8'],
     ['an empty block', '', proto, 400, 'Send an entry'],
     ['bytes that are not snappy', 'xxx', proto, 400, 'not snappy'],
     ['a block that declares too much', Buffer.from([255, 255, 255, 255, 15, 0]), proto, 413, 'at most'],
     ['bytes that are no request', snappy(Buffer.from('zzz')), proto, 400, 'not a PushRequest'],
-    ['a stream that ends too early', snappy(Buffer.from([10, 200])), proto, 400, 'not a PushRequest'],
   ])('with %s is rejected in plain text', async (_what, body, type, status, text) => {
     const response = await api.post(body, { url, headers: { 'content-type': type } })
     expect([response.statusCode, response.headers['content-type']]).toEqual([
@@ -273,19 +216,5 @@ describe('a push request', () => {
     ])
     expect(response.body).toContain(text)
     expect(api.queue.adds).toEqual([])
-  })
-
-  it('with one other byte anywhere is stored or rejected', async () => {
-    const valid = stream('{app="x"}', lineOf('ab', 5, pair('k', 'v')))
-    for (let at = 0; at < valid.length; at += 1) {
-      for (const byte of [0, 1, 0x7f, 0x80, 0xff]) {
-        const changed = Buffer.from(valid)
-        changed[at] = byte
-        expect([204, 400]).toContain((await push(changed)).statusCode)
-      }
-    }
-    for (let end = 1; end < valid.length; end += 1) {
-      expect((await push(valid.subarray(0, end))).statusCode).toBe(400)
-    }
   })
 })

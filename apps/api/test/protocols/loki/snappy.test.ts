@@ -25,8 +25,6 @@ describe('decodeSnappy', () => {
   const far = 'y'.repeat(59)
 
   it.each<[what: string, bytes: Buffer, decoded: string]>([
-    ['nothing', block(0), ''],
-    ['a literal', block(3, literal('abc')), 'abc'],
     ['a literal with a length of 1 byte', block(60, [60 << 2, 59], Buffer.alloc(60, 'x')), long.slice(0, 60)],
     ['of 2 bytes', block(300, [61 << 2, 43, 1], Buffer.alloc(300, 'x')), long.slice(0, 300)],
     ['of 3 bytes', block(70_000, [62 << 2, ...lastBytes], Buffer.from(long)), long],
@@ -47,14 +45,9 @@ describe('decodeSnappy', () => {
   it.each<[string, Buffer]>([
     ['nothing', Buffer.alloc(0)],
     ['an endless length', Buffer.from([255, 255, 255, 255, 255, 1])],
-    ['a length alone', block(1)],
     ['a literal that ends too early', block(4, [3 << 2, 97])],
-    ['a literal that is longer than declared', block(2, literal('abc'))],
     ['a literal without its length', block(60, [60 << 2])],
-    ['a copy without its offset', block(8, literal('abcd'), [1])],
     ['a copy from before the start', block(8, literal('abcd'), [1, 5])],
-    ['a copy with the offset 0', block(8, literal('abcd'), [1, 0])],
-    ['a copy as the first element', block(4, [1, 1])],
     ['a copy that is longer than declared', block(7, literal('abcd'), [1, 4])],
     ['a block that is shorter than declared', block(9, literal('abcd'), [1, 4])],
     ['elements after the end', block(3, literal('abc'), literal('d'))],
@@ -64,7 +57,6 @@ describe('decodeSnappy', () => {
   })
 
   it('rejects a block that becomes too large, before memory is allocated for it', () => {
-    expect(snappyBytes(block(4, literal('abcd')))).toBe(4)
     expect(() => snappyBytes(block(1_000_000, literal('abc')))).toThrow('malformed')
     const full = Buffer.alloc(limits.bodyBytesMax)
     expect(snappyBytes(block(full.length, full))).toBe(full.length)
@@ -72,21 +64,11 @@ describe('decodeSnappy', () => {
     expect(() => decode(block(2 ** 32 - 1, literal('abcd')))).toThrow('at most')
   })
 
-  it('rejects each beginning of a block, and decodes or rejects each block with one other byte', () => {
+  it('rejects each beginning of a block', () => {
     const valid = block(30, literal('abcdefgh'), [1, 4], [(9 << 2) | 2, 12, 0], literal('ijklmnop'))
     expect(decode(valid)).toBe('abcdefghefghabcdefghefijklmnop')
-    for (let end = 0; end < valid.length; end += 1) {
+    for (let end = 0; end < valid.length; end += 1)
       expect(() => decode(valid.subarray(0, end))).toThrow(Problem)
-    }
-    for (let at = 0; at < valid.length; at += 1) {
-      for (let byte = 0; byte < 256; byte += 5) {
-        const changed = Buffer.from(valid)
-        changed[at] = byte
-        expect(lengthOrError(changed)).toSatisfy(
-          (result) => result instanceof Problem || typeof result === 'number',
-        )
-      }
-    }
   })
 
   it('takes many steps for many elements', () => {
@@ -96,11 +78,3 @@ describe('decodeSnappy', () => {
     expect(steps).toBeGreaterThan(100)
   })
 })
-
-function lengthOrError(bytes: Buffer): unknown {
-  try {
-    return run(bytes).output.length
-  } catch (error) {
-    return error
-  }
-}

@@ -2,14 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { LABELS_CHARACTERS_MAX, parseLabels } from '../../../src/protocols/loki/stream.ts'
 import { NAMES_MAX } from '../../../src/protocols/shippers.ts'
 
-/** Labels with the same name. */
-const same = (count: number): string => `{${'a="",'.repeat(count)}}`
-
 describe('parseLabels', () => {
   it.each<[string, Record<string, string>]>([
     ['{}', {}],
     [' { } ', {}],
-    ['{app="x"}', { app: 'x' }],
     ['{app="x",}', { app: 'x' }],
     ['{ app = "x" , level= "info" }', { app: 'x', level: 'info' }],
     [
@@ -31,29 +27,17 @@ describe('parseLabels', () => {
     expect(parseLabels(text)).toBeUndefined()
   })
 
-  it('has a limit', () => {
+  it('has a limit of characters, and of labels, which counts those with the same name', () => {
     const value = 'x'.repeat(LABELS_CHARACTERS_MAX - '{a=""}'.length)
     expect(parseLabels(`{a="${value}"}`)).toEqual({ a: value })
     expect(parseLabels(`{a="${value}x"}`)).toBeUndefined()
-  })
-
-  it('has a limit of the number of labels, which counts those with the same name', () => {
-    expect(Object.keys(parseLabels(same(NAMES_MAX)) ?? {})).toHaveLength(NAMES_MAX)
-    expect(parseLabels(same(NAMES_MAX + 1))).toBeUndefined()
-  })
-
-  it('takes no longer for hostile strings', () => {
-    const startMs = performance.now()
-    for (const unit of ['{', 'a=', '\\', '"', ' ', 'a="",', '`', '\\"', '{a="\\']) {
-      for (const head of ['', '{', '{a="', '{a="x"']) parseLabels(head + unit.repeat(5_000))
-    }
-    expect(performance.now() - startMs).toBeLessThan(1_000)
+    const most = `{${'a="",'.repeat(NAMES_MAX)}`
+    expect(Object.keys(parseLabels(`${most}}`) ?? {})).toHaveLength(NAMES_MAX)
+    expect(parseLabels(`${most}a=""}`)).toBeUndefined()
   })
 
   it('keeps hostile names', () => {
-    expect(Object.entries(parseLabels('{__proto__="x",constructor="y"}') ?? {})).toEqual([
-      ['__proto__', 'x'],
-      ['constructor', 'y'],
-    ])
+    const labels = parseLabels('{__proto__="x",constructor="y"}') ?? {}
+    expect(Object.entries(labels)).toEqual(Object.entries({ ['__proto__']: 'x', constructor: 'y' }))
   })
 })

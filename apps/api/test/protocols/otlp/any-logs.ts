@@ -16,43 +16,31 @@ const anyText = fc.oneof(
 const anyName = fc.oneof(
   { weight: 8, arbitrary: fc.stringMatching(/^[a-z][a-z0-9._]{0,20}$/) },
   { weight: 1, arbitrary: anyText },
-  {
-    weight: 2,
-    arbitrary: fc.constantFrom(
-      'url.full',
-      'url.path',
-      'exception.stacktrace',
-      'service.name',
-      'deployment.environment',
-      'deployment.environment.name',
-      '__proto__',
-      'constructor',
-      '1',
-      '',
-    ),
-  },
+  fc.constantFrom('url.full', 'url.path', 'exception.stacktrace', 'service.name', '__proto__', '1', ''),
+  fc.constantFrom('deployment.environment', 'deployment.environment.name', 'constructor'),
 )
-const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
+const anyDouble = fc.oneof(
+  fc.double(),
+  fc.constantFrom(0.1, 0.5, -0, 1e21, 1e-7, 2 ** 53, -(2 ** 53), 123_456.789, 0.000_001),
+)
 const anyNumber = fc.oneof(
   fc.integer(),
   fc.integer({ min: -300, max: 300 }),
-  int64,
+  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
   fc.bigInt({ min: 2n ** 53n - 2n, max: 2n ** 53n + 2n }),
-  fc.double().map((value) => new Double(value)),
-  fc
-    .constantFrom(0.1, 0.5, -0, 1e21, 1e-7, 2 ** 53, -(2 ** 53), 123_456.789, 0.000_001)
-    .map((value) => new Double(value)),
+  anyDouble.map((value) => new Double(value)),
+)
+const anyScalar = fc.oneof(
+  { weight: 4, arbitrary: anyText },
+  { weight: 3, arbitrary: anyNumber },
+  { weight: 2, arbitrary: fc.boolean() },
+  { weight: 1, arbitrary: fc.constant(null) },
+  { weight: 1, arbitrary: fc.uint8Array({ maxLength: 5 }) },
 )
 const anyValue: fc.Arbitrary<OtlpValue> = fc.letrec<{ value: OtlpValue }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 4, withCrossShrink: true },
-    fc.oneof(
-      { weight: 4, arbitrary: anyText },
-      { weight: 3, arbitrary: anyNumber },
-      { weight: 2, arbitrary: fc.boolean() },
-      { weight: 1, arbitrary: fc.constant(null) },
-      { weight: 1, arbitrary: fc.uint8Array({ maxLength: 5 }) },
-    ),
+    anyScalar,
     fc.array(tie('value'), { maxLength: 4 }),
     fc.array(fc.tuple(anyName, tie('value')), { maxLength: 4 }).map(membersOf),
   ),
@@ -97,19 +85,20 @@ export const anyRecord = fc.record({
   eventName: maybe(anyText),
 }) as fc.Arbitrary<OtlpLogRecord>
 
+const anyScope = fc.record({ name: anyText, version: maybe(anyText), attributes: maybe(anyAttributes) })
+const anyScopeLogs = fc.record({
+  scope: maybe(anyScope),
+  schemaUrl: maybe(anyText),
+  logRecords: fc.array(anyRecord, { maxLength: 4 }),
+})
+const anyResource = fc.record({ attributes: anyAttributes, droppedAttributesCount: maybe(fc.nat()) })
+
 /** Requests with every kind of value, most of them ordinary. */
 export const anyLogs = fc.array(
   fc.record({
-    resource: maybe(fc.record({ attributes: anyAttributes, droppedAttributesCount: maybe(fc.nat()) })),
+    resource: maybe(anyResource),
     schemaUrl: maybe(anyText),
-    scopeLogs: fc.array(
-      fc.record({
-        scope: maybe(fc.record({ name: anyText, version: maybe(anyText), attributes: maybe(anyAttributes) })),
-        schemaUrl: maybe(anyText),
-        logRecords: fc.array(anyRecord, { maxLength: 4 }),
-      }),
-      { maxLength: 2 },
-    ),
+    scopeLogs: fc.array(anyScopeLogs, { maxLength: 2 }),
   }),
   { maxLength: 2 },
 ) as fc.Arbitrary<OtlpResourceLogs[]>

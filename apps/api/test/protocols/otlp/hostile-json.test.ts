@@ -17,27 +17,26 @@ const m = { message: 'm' }
 const text = '{"stringValue":"m"}'
 
 describe('a request in JSON', () => {
-  it.each<[what: string, body: string, rows: readonly object[]]>([
-    ['no resource', '{"resourceLogs":[]}', []],
-    ['null', '{"resourceLogs":null}', []],
-    ['nulls', '{"resourceLogs":[{"resource":null,"schemaUrl":null,"scopeLogs":null}]}', []],
-    ['blanks', `\n{ "resourceLogs" : [ {"scopeLogs":[{"logRecords":[ ${bodyOf(text)} ]}]} ] }\n`, [m]],
-    ['an escaped name', logs(bodyOf(text)).replace('resourceLogs', 'resource\\u004cogs'), [m]],
+  it.each<[what: string, body: string, rows: number]>([
+    ['no resource', '{"resourceLogs":[]}', 0],
+    ['nulls', '{"resourceLogs":[{"resource":null,"schemaUrl":null,"scopeLogs":null}]}', 0],
+    ['blanks', `\n{ "resourceLogs" : [ {"scopeLogs":[{"logRecords":[ ${bodyOf(text)} ]}]} ] }\n`, 1],
+    ['an escaped name', logs(bodyOf(text)).replace('resourceLogs', 'resource\\u004cogs'), 1],
     [
       'unknown fields',
       `{"a":1,"resourceLogs":[{"b":[2],"scopeLogs":[{"c":{},"logRecords":[{"d":{"e":1},"body":${text}}]}]}],"f":null}`,
-      [m],
+      1,
     ],
     [
       'repeated names: the last one counts',
       `{"resourceLogs":[{"scopeLogs":[]}],"resourceLogs":[{"scopeLogs":[{"logRecords":[{}]}],"scopeLogs":[{"logRecords":[{},{}],"logRecords":[{"body":${text},"body":${text}}]}]}]}`,
-      [m],
+      1,
     ],
   ])('may have %s', async (_what, body, rows) => {
     const response = await api.post(body)
     expect({ status: response.statusCode, body: response.body }).toEqual({ status: 200, body: '{}' })
-    expect(storedRows(api)).toMatchObject(rows)
-    expect(api.queue.rows).toHaveLength(rows.length)
+    expect(storedRows(api)).toMatchObject(Array.from({ length: rows }, () => m))
+    expect(api.queue.rows).toHaveLength(rows)
   })
 
   it.each<[record: string, row: object]>([
@@ -45,13 +44,9 @@ describe('a request in JSON', () => {
     [String.raw`{"b\u006fdy":{"string\u0056alue":"m"}}`, m],
     ['{"severity_number":17,"event_name":"e"}', { message: '', level: 'log' }],
     ['{"severityNumber":"SEVERITY_NUMBER_WARN2"}', { level: 'warn', metadata: { severity_number: 14 } }],
-    ['{"severityNumber":"SEVERITY_NUMBER_UNSPECIFIED"}', { level: 'log' }],
-    ['{"severityNumber":99}', { level: 'log', metadata: { severity_number: 99 } }],
     ['{"severityNumber":"9","flags":"1"}', { level: 'info', metadata: { flags: 1 } }],
     ['{"timeUnixNano":1544712660300000000}', { timestamp: '2018-12-13T14:51:00.300000Z' }],
     ['{"timeUnixNano":1.7e18}', { timestamp: '2023-11-14T22:13:20.000000Z', metadata: {} }],
-    ['{"timeUnixNano":1700000000000000000.0}', { timestamp: '2023-11-14T22:13:20.000000Z' }],
-    ['{"timeUnixNano":170000000000000000000e-2}', { timestamp: '2023-11-14T22:13:20.000000Z' }],
     [
       '{"timeUnixNano":17.00000000000000001E+17}',
       { timestamp: '2023-11-14T22:13:20.000000Z', metadata: { time_unix_nano: '1700000000000000001' } },
@@ -59,7 +54,6 @@ describe('a request in JSON', () => {
     ['{"spanId":"0AF7651916CD43DD"}', { metadata: { span_id: '0af7651916cd43dd' } }],
     // Base64 is kept.
     ['{"spanId":"t61rcWkgMzE="}', { metadata: { span_id: 't61rcWkgMzE=' } }],
-    ['{"traceId":"00000000000000000000000000000000"}', { metadata: {} }],
     ['{"attributes":[{}]}', { metadata: { attributes: { '': null } } }],
   ])('may have the record %s', async (record, row) => {
     expect((await api.post(logs(record))).body).toBe('{}')
@@ -68,14 +62,9 @@ describe('a request in JSON', () => {
 
   it.each<[value: string, message: string]>([
     ['{"intValue":"1","stringValue":"m"}', 'm'],
-    ['{"intValue":-7}', '-7'],
     ['{"intValue":9223372036854775807}', '9223372036854775807'],
-    ['{"intValue":1e17}', '100000000000000000'],
     ['{"intValue":-9.223372036854775807e18}', '-9223372036854775807'],
-    ['{"intValue":"-007"}', '-7'],
-    ['{"doubleValue":"1e3"}', '1000'],
     ['{"doubleValue":"-Infinity"}', '-Infinity'],
-    ['{"doubleValue":1.5e308}', '1.5e+308'],
     ['{"bytesValue":"-_8"}', '+/8='],
     [String.raw`{"stringValue":"\ud83d\ude00"}`, '😀'],
     ['{}', ''],
@@ -86,19 +75,11 @@ describe('a request in JSON', () => {
 
   it.each<[what: string, body: string, code: string]>([
     ['resourceLogs as an object', '{"resourceLogs":{}}', 'invalid_body'],
-    ['resourceLogs as a text', '{"resourceLogs":"[]"}', 'invalid_body'],
-    ['a resource as a number', '{"resourceLogs":[1]}', 'invalid_body'],
     ['scopeLogs as an object', '{"resourceLogs":[{"scopeLogs":{}}]}', 'invalid_body'],
     ['a scope as null', '{"resourceLogs":[{"scopeLogs":[null]}]}', 'invalid_body'],
     ['logRecords as a number', '{"resourceLogs":[{"scopeLogs":[{"logRecords":0}]}]}', 'invalid_body'],
     ['a cut off end', logs('{}').slice(0, -1), 'invalid_json'],
-    ['only resource_logs', '{"resource_logs":[]}', 'invalid_entry'],
-    ['no field', '{}', 'invalid_entry'],
-    [
-      'too many records',
-      logs(...Array.from({ length: limits.recordsPerRequestMax + 1 }, () => '{}')),
-      'too_many_entries',
-    ],
+    ['too many records', logs(`${'{},'.repeat(limits.recordsPerRequestMax)}{}`), 'too_many_entries'],
   ])('is rejected with %s', async (_what, body, code) => {
     expect(problemCode(await api.post(body))).toBe(code)
     expect(api.queue.adds).toEqual([])
@@ -116,39 +97,33 @@ describe('a request in JSON', () => {
 const deep = (levels: number): string =>
   `${'{"arrayValue":{"values":['.repeat(levels)}${text}${']}}'.repeat(levels)}`
 
+const long = 'a'.repeat(limits.messageCharactersMax + 1)
 /** Records with a value of a wrong type. */
 const wrongTypes: readonly string[] = [
   '7',
-  'null',
-  '{"body":"m"}',
-  '{"attributes":{"a":1}}',
   '{"attributes":[{"key":1}]}',
   '{"timeUnixNano":"-1"}',
   '{"timeUnixNano":"18446744073709551616"}',
-  '{"timeUnixNano":{"low":1,"high":2}}',
   '{"timeUnixNano":170000000000000000001e-2}',
   '{"severityNumber":"SEVERITY_NUMBER_LOUD"}',
   '{"flags":4294967296}',
-  '{"traceId":1}',
   attribute('a', '{"doubleValue":-1e400}'),
   ...[
     '{"stringValue":1}',
     '{"boolValue":"true"}',
-    '{"intValue":1.5}',
     '{"intValue":"9223372036854775808"}',
-    '{"intValue":"1e3"}',
-    '{"intValue":1e19}',
-    '{"intValue":1e99}',
     '{"intValue":1e400}',
     '{"intValue":1700000000000000000.5}',
     '{"doubleValue":1e400}',
     '{"doubleValue":"1e400"}',
-    '{"doubleValue":"one"}',
     '{"bytesValue":"a b"}',
-    '{"arrayValue":[]}',
     '{"kvlistValue":{"values":{}}}',
   ].map(bodyOf),
 ]
+
+interface PartialSuccess {
+  readonly partialSuccess: { readonly rejectedLogRecords: string; readonly errorMessage: string }
+}
 
 describe('an invalid record in JSON', () => {
   it.each<[what: string, record: string, code: string]>([
@@ -157,41 +132,29 @@ describe('an invalid record in JSON', () => {
     ['half a surrogate pair in a key', '{"attributes":[{"key":"\\ude00"}]}', 'invalid_unicode'],
     ['15 levels', attribute('k', deep(15)), 'too_deep'],
     ['10,000 levels', bodyOf(deep(10_000)), 'too_deep'],
-    [
-      '10,000 levels in an unknown field',
-      `{"unknown":${'['.repeat(10_000)}${']'.repeat(10_000)}}`,
-      'too_deep',
-    ],
-    [
-      'a long message',
-      bodyOf(`{"stringValue":"${'a'.repeat(limits.messageCharactersMax + 1)}"}`),
-      'too_long',
-    ],
+    ['10,000 unknown levels', `{"unknown":${'['.repeat(10_000)}${']'.repeat(10_000)}}`, 'too_deep'],
+    ['a long message', bodyOf(`{"stringValue":"${long}"}`), 'too_long'],
     ['too many values', attribute('k', `{"arrayValue":{"values":[${'{},'.repeat(40_000)}{}]}}`), 'too_large'],
     ['too many bytes', `{"unknown":"${'a'.repeat(recordLimits.bytesMax)}"}`, 'too_large'],
     ['too many bytes in escapes', `{"unknown":"${'\\u0061'.repeat(400_000)}"}`, 'too_large'],
   ])('is rejected without affecting the others: %s', async (_what, record, code) => {
-    const response = await api.post(logs(bodyOf(text), record, bodyOf(text)))
-    expect(response.json()).toEqual({
-      partialSuccess: {
-        rejectedLogRecords: '1',
-        errorMessage: expect.stringMatching(
-          new RegExp(`^1 of 3 records were rejected \\(${code} 1\\)\\. Record 1: .{5,100}\\.$`),
-        ) as unknown,
-      },
-    })
+    const { partialSuccess } = (
+      await api.post(logs(bodyOf(text), record, bodyOf(text)))
+    ).json<PartialSuccess>()
+    expect(partialSuccess.rejectedLogRecords).toBe('1')
+    const reason = new RegExp(`^1 of 3 records were rejected \\(${code} 1\\)\\. Record 1: .{5,100}\\.$`)
+    expect(partialSuccess.errorMessage).toMatch(reason)
     expect(storedRows(api)).toMatchObject([m, m])
   })
 
   it.each([
-    ['resource', (head: string) => `"resource":${head},"scopeLogs":[{"logRecords":[{}]}]`],
-    ['scope', (head: string) => `"scopeLogs":[{"scope":${head},"logRecords":[{}]}]`],
-    ['schema URL', (head: string) => `"schemaUrl":${head},"scopeLogs":[{"logRecords":[{}]}]`],
-  ])('is each record of an invalid %s', async (_what, wrap) => {
-    const response = await api.post(
-      `{"resourceLogs":[{${wrap('[7]')}},{"scopeLogs":[{"logRecords":[${bodyOf(text)}]}]}]}`,
-    )
-    expect(response.json()).toMatchObject({ partialSuccess: { rejectedLogRecords: '1' } })
+    ['resource', '"resource":[7],"scopeLogs":[{"logRecords":[{}]}]'],
+    ['scope', '"scopeLogs":[{"scope":[7],"logRecords":[{}]}]'],
+    ['schema URL', '"schemaUrl":[7],"scopeLogs":[{"logRecords":[{}]}]'],
+  ])('is each record of an invalid %s', async (_what, members) => {
+    const valid = `{"scopeLogs":[{"logRecords":[${bodyOf(text)}]}]}`
+    const response = await api.post(`{"resourceLogs":[{${members}},${valid}]}`)
+    expect(response.json<PartialSuccess>().partialSuccess.rejectedLogRecords).toBe('1')
     expect(storedRows(api)).toMatchObject([m])
   })
 })

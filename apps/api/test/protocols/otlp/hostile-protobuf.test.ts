@@ -1,6 +1,5 @@
 import { encodeLogs, encodeRecord, encodeValue, field, varint } from '@sluice/harness/otlp-logs'
 import { limits } from '@sluice/schema'
-import * as fc from 'fast-check'
 import type { LightMyRequestResponse } from 'fastify'
 import { describe, expect, it } from 'vitest'
 import { recordLimits } from '../../../src/protocols/otlp/value-budget.ts'
@@ -32,65 +31,45 @@ const invalidText = field.bytes(1, invalid)
 
 /** Requests that no message has. */
 const malformed: readonly (readonly [what: string, body: Buffer])[] = [
-  ['one byte', Buffer.from([0xff])],
-  ['JSON', Buffer.from('{"resourceLogs":[]}')],
-  ['gzip without Content-Encoding', Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0])],
-  ['a tag without a value', Buffer.from([0x0a])],
-  ['a length beyond the end', Buffer.from([0x0a, 5, 0])],
-  ['a length of 2^32', Buffer.concat([Buffer.from([0x0a]), varint(2n ** 32n)])],
   ['a length of 2^64 - 1', Buffer.concat([Buffer.from([0x0a]), varint(-1)])],
   ['a varint of eleven bytes', Buffer.concat([Buffer.from([0x10]), overlong(1, 11)])],
-  ['a million bytes of a varint', Buffer.alloc(1_000_000, 0x80)],
   ['the field number 0', Buffer.from([0x02, 0])],
-  ['a field number beyond 32 bits', Buffer.concat([varint(2n ** 35n + 2n), Buffer.from([0])])],
   ['the wire type 6', Buffer.from([0x0e, 0])],
-  ['the end of a group that did not begin', Buffer.from([0x0c])],
   ['a group without an end', Buffer.from([0x1b])],
   ['a group with another end', Buffer.from([0x1b, 0x24])],
-  ['10,000 open groups', Buffer.alloc(10_000, 0x1b)],
   ['101 groups', Buffer.concat([Buffer.alloc(101, 0x1b), Buffer.alloc(101, 0x1c)])],
   ['a body that is not UTF-8', one(body(invalidText))],
-  ['a key that is not UTF-8', one(attribute(invalid, text('v')))],
   ['a value that is not UTF-8', one(attribute('k', invalidText))],
   ['a severity text that is not UTF-8', one(field.bytes(3, invalid))],
   ['101 levels in an attribute', one(attribute('k', nested(100)))],
-  ['10,000 levels in an attribute', one(attribute('k', nested(10_000)))],
   ['a group of 16,385 fields', group(3, zeros(16_385))],
   ['a fixed64 of seven bytes', Buffer.from([0x11, 1, 2, 3, 4, 5, 6, 7])],
-  ['a fixed32 of three bytes', Buffer.from([0x15, 1, 2, 3])],
   ['a record that ends within a field', one(body('m'), Buffer.from([0x09, 1]))],
-  ['a valid record and a request that ends', Buffer.concat([one(body('valid')), Buffer.from([0x0a, 1])])],
-  ['an attribute that ends within a field', one(field.bytes(6, Buffer.from([0x0a, 9, 0x61])))],
-  ['a value that ends within a field', one(body(Buffer.from([0x0a, 1])))],
-  ['a resource that ends within a field', field.bytes(1, field.bytes(1, Buffer.from([0x0a, 1])))],
   ['a scope that ends within a field', field.bytes(1, field.bytes(2, field.bytes(1, Buffer.from([0x0a]))))],
 ]
 
-describe('a malformed request', () => {
-  it.each(malformed)('is rejected: %s', async (_what, bytes) => {
-    const response = await post(bytes)
-    expect(response.statusCode).toBe(400)
-    expect(decodeAnswer(400, response.rawPayload)).toMatchObject({
-      code: 3,
-      message: expect.stringMatching(/^invalid_protobuf: .{10,200}$/) as unknown,
-    })
-    expect(api.queue.adds).toEqual([])
-  })
+it.each(malformed)('a malformed request is rejected: %s', async (_what, bytes) => {
+  const response = await post(bytes)
+  expect(response.statusCode).toBe(400)
+  const answer = decodeAnswer(400, response.rawPayload) as { code: number; message: string }
+  expect(answer.code).toBe(3)
+  expect(answer.message).toMatch(/^invalid_protobuf: .{10,200}$/)
+  expect(api.queue.adds).toEqual([])
 })
 
 const m = { message: 'm' }
+const ofAttributes = (attributes: object): object => ({ metadata: { attributes } })
+const ofK = (k: unknown): object => ofAttributes({ k })
+const ofObject = (object: { a: 1 } | { b: 2 }): Buffer => field.bytes(2, encodeValue(object))
 /** In ScopeLogs. */
 const oneRecord = field.bytes(2, encodeRecord({ body: 'm' }))
 /** Requests that official decoders read, and a part of the row that they have to become. */
 const unusual: readonly (readonly [what: string, body: Buffer, rows: readonly object[]])[] = [
   ['no bytes', Buffer.alloc(0), []],
-  ['an empty resource', field.bytes(1, ''), []],
-  ['an empty scope', field.bytes(1, field.bytes(2, '')), []],
   ['an empty record', one(), [{ message: '', level: 'log' }]],
   ['unknown fields', one(field.bytes(99, 'x'), field.varint(4, 1), body('m'), field.fixed64(77, 1n)), [m]],
   ['groups', one(group(3, field.bytes(1, 'x'), group(4)), body('m')), [m]],
   ['a group of 16,384 fields', one(group(3, zeros(16_384)), body('m')), [m]],
-  ['100 groups', one(Buffer.alloc(100, 0x1b), Buffer.alloc(100, 0x1c), body('m')), [m]],
   [
     'known fields with other types',
     one(field.varint(1, 7), field.fixed32(2, 9), field.varint(5, 1), field.fixed64(6, 1n), body('m')),
@@ -108,21 +87,14 @@ const unusual: readonly (readonly [what: string, body: Buffer, rows: readonly ob
     [{ message: '["a","b",{"c":1}]' }],
   ],
   [
-    'repeated objects, which are merged',
+    'repeated attributes: the last one counts',
     one(attribute('k', encodeValue({ a: 1, b: 2 })), attribute('k', encodeValue({ b: 3 }))),
-    [{ metadata: { attributes: { k: { b: 3 } } } }],
+    [ofK({ b: 3 })],
   ],
   [
     'a repeated value in an attribute, which is merged',
-    one(
-      embed(
-        6,
-        field.bytes(1, 'k'),
-        field.bytes(2, encodeValue({ a: 1 })),
-        field.bytes(2, encodeValue({ b: 2 })),
-      ),
-    ),
-    [{ metadata: { attributes: { k: { a: 1, b: 2 } } } }],
+    one(embed(6, field.bytes(1, 'k'), ofObject({ a: 1 }), ofObject({ b: 2 }))),
+    [ofK({ a: 1, b: 2 })],
   ],
   [
     'a value of several types: the last one counts',
@@ -142,45 +114,26 @@ const unusual: readonly (readonly [what: string, body: Buffer, rows: readonly ob
     ),
     [{ ...m, service: 's', metadata: { scope: { name: 'late' } } }],
   ],
-  [
-    'an attribute without a key',
-    one(field.bytes(6, field.bytes(2, text('v')))),
-    [{ metadata: { attributes: { '': 'v' } } }],
-  ],
-  [
-    'an attribute without a value',
-    one(field.bytes(6, field.bytes(1, 'k'))),
-    [{ metadata: { attributes: { k: null } } }],
-  ],
+  ['an attribute without a key', one(field.bytes(6, field.bytes(2, text('v')))), [ofAttributes({ '': 'v' })]],
+  ['an attribute without a value', one(field.bytes(6, field.bytes(1, 'k'))), [ofK(null)]],
   ['an id of another length', one(field.bytes(9, Buffer.from([1, 2]))), [{ metadata: { trace_id: '0102' } }]],
-  ['a text with a byte order mark and a NUL', one(body('\ufeffa\0')), [{ message: '\ufeffa\0' }]],
-  [
-    '14 levels in an attribute',
-    one(attribute('k', nested(14))),
-    [{ metadata: { attributes: { k: expect.any(Array) as unknown } } }],
-  ],
+  ['14 levels in an attribute', one(attribute('k', nested(14))), [ofK(expect.any(Array))]],
 ]
 
-describe('an unusual request', () => {
-  it.each(unusual)('is read as official decoders read it: %s', async (_what, bytes, rows) => {
-    const response = await post(bytes)
-    expect(decodeAnswer(response.statusCode, response.rawPayload)).toEqual({})
-    expect(storedRows(api)).toMatchObject(rows)
-  })
+it.each(unusual)('an unusual request is read as by official decoders: %s', async (_what, bytes, rows) => {
+  const response = await post(bytes)
+  expect(decodeAnswer(response.statusCode, response.rawPayload)).toEqual({})
+  expect(storedRows(api)).toMatchObject(rows)
 })
 
+const tooMany = field.bytes(5, Buffer.alloc(80_000, Buffer.from([0x0a, 0])))
 /** Records that are rejected alone, and the codes of the reasons. */
 const rejected: readonly (readonly [what: string, record: Buffer, code: string])[] = [
   ['15 levels in an attribute', attribute('k', nested(15)), 'too_deep'],
-  ['98 levels in an attribute', attribute('k', nested(98)), 'too_deep'],
   ['99 levels in the body', body(nested(99)), 'too_deep'],
   ['a message that is too long', body('a'.repeat(limits.messageCharactersMax + 1)), 'too_long'],
   ['attributes that are too large', attribute('k', text('a'.repeat(limits.metadataBytesMax))), 'too_large'],
-  [
-    'too many values',
-    attribute('k', field.bytes(5, Buffer.alloc(80_000, Buffer.from([0x0a, 0])))),
-    'too_large',
-  ],
+  ['too many values', attribute('k', tooMany), 'too_large'],
   [
     'a stack that fits neither the column nor metadata',
     attribute('exception.stacktrace', text('a'.repeat(limits.stackCharactersMax + 1))),
@@ -193,14 +146,9 @@ describe('an invalid record', () => {
   it.each(rejected)('is rejected without affecting the others: %s', async (_what, record, code) => {
     const records = [encodeRecord({ body: 'a' }), record, encodeRecord({ body: 'b' })]
     const response = await post(embed(1, embed(2, ...records.map((bytes) => field.bytes(2, bytes)))))
-    expect(decodeAnswer(response.statusCode, response.rawPayload)).toEqual({
-      partialSuccess: {
-        rejectedLogRecords: '1',
-        errorMessage: expect.stringMatching(
-          new RegExp(`^1 of 3 records were rejected \\(${code} 1\\)\\. Record 1: .{5,100}\\.$`),
-        ) as unknown,
-      },
-    })
+    const reason = new RegExp(`^1 of 3 records were rejected \\(${code} 1\\)\\. Record 1: .{5,100}\\.$`)
+    const partialSuccess = { rejectedLogRecords: '1', errorMessage: expect.stringMatching(reason) as unknown }
+    expect(decodeAnswer(response.statusCode, response.rawPayload)).toEqual({ partialSuccess })
     expect(storedRows(api)).toMatchObject([{ message: 'a' }, { message: 'b' }])
   })
 
@@ -208,82 +156,55 @@ describe('an invalid record', () => {
     ['resource', (bytes) => embed(1, embed(1, field.bytes(1, bytes)), embed(2, oneRecord))],
     ['scope', (bytes) => embed(1, embed(2, embed(1, field.bytes(3, bytes)), oneRecord))],
   ])('is each record of an invalid %s', async (_what, withAttribute) => {
-    const tooMany = field.bytes(5, Buffer.alloc(80_000, Buffer.from([0x0a, 0])))
     for (const value of [nested(20), tooMany]) {
       const logs = withAttribute(Buffer.concat([field.bytes(1, 'k'), field.bytes(2, value)]))
       const response = await post(Buffer.concat([logs, one(body('valid'))]))
-      expect(decodeAnswer(response.statusCode, response.rawPayload)).toMatchObject({
-        partialSuccess: { rejectedLogRecords: '1' },
-      })
+      const answer = decodeAnswer(response.statusCode, response.rawPayload)
+      expect(answer).toMatchObject({ partialSuccess: { rejectedLogRecords: '1' } })
     }
     expect(storedRows(api)).toMatchObject([{ message: 'valid' }, { message: 'valid' }])
   })
 
   it('is named in a response of limited size', async () => {
-    const response = await postLogs(
-      api,
-      oneScope(...Array.from({ length: 70 }, () => ({ body: 'a'.repeat(limits.messageCharactersMax + 1) }))),
-    )
-    expect(response.rawPayload.length).toBeLessThan(500)
-    expect(decodeAnswer(200, response.rawPayload)).toMatchObject({
-      partialSuccess: { rejectedLogRecords: '70' },
-    })
+    const record = { body: 'a'.repeat(limits.messageCharactersMax + 1) }
+    const { rawPayload } = await postLogs(api, oneScope(...Array.from({ length: 70 }, () => record)))
+    expect(rawPayload.length).toBeLessThan(500)
+    expect(decodeAnswer(200, rawPayload)).toMatchObject({ partialSuccess: { rejectedLogRecords: '70' } })
   })
 })
 
-describe('the limits of a request', () => {
-  it('are a number of records', async () => {
-    const records = Array.from({ length: limits.recordsPerRequestMax }, () => ({}))
-    expect((await postLogs(api, oneScope(...records))).statusCode).toBe(200)
-    const before = api.queue.adds.length
-    const response = await postLogs(api, oneScope(...records, {}))
-    expect(decodeAnswer(response.statusCode, response.rawPayload)).toMatchObject({
-      message: expect.stringMatching(/^too_many_entries: /) as unknown,
-    })
-    expect(api.queue.adds.length).toBe(before)
-  })
-
-  it('are the bytes of its rows, which repeat its resource', async () => {
-    const resource = { attributes: { large: 'a'.repeat(60_000) } }
-    const logs = (count: number) => [
-      { resource, scopeLogs: [{ logRecords: Array.from({ length: count }, () => ({})) }] },
-    ]
-    expect((await postLogs(api, logs(500))).statusCode).toBe(200)
-    api.queue.adds.length = 0
-    const response = await postLogs(api, logs(600))
-    expect(response.statusCode).toBe(413)
-    expect(decodeAnswer(413, response.rawPayload)).toMatchObject({
-      message: expect.stringMatching(/^body_too_large: The rows /) as unknown,
-    })
-    expect(api.queue.adds).toEqual([])
-  })
+it('a request has a limit of records', async () => {
+  const records = Array.from({ length: limits.recordsPerRequestMax }, () => ({}))
+  expect((await postLogs(api, oneScope(...records))).statusCode).toBe(200)
+  api.queue.adds.length = 0
+  const response = await postLogs(api, oneScope(...records, {}))
+  const message = expect.stringMatching(/^too_many_entries: /) as unknown
+  expect(decodeAnswer(response.statusCode, response.rawPayload)).toMatchObject({ message })
+  expect(api.queue.adds).toEqual([])
 })
 
-describe('any bytes', () => {
+it('a request has a limit of the bytes of its rows, which repeat its resource', async () => {
+  const resource = { attributes: { large: 'a'.repeat(60_000) } }
+  const send = (count: number): Promise<LightMyRequestResponse> =>
+    postLogs(api, [{ resource, scopeLogs: [{ logRecords: Array.from({ length: count }, () => ({})) }] }])
+  expect((await send(500)).statusCode).toBe(200)
+  api.queue.adds.length = 0
+  const response = await send(600)
+  expect(response.statusCode).toBe(413)
+  const message = expect.stringMatching(/^body_too_large: The rows /) as unknown
+  expect(decodeAnswer(413, response.rawPayload)).toMatchObject({ message })
+  expect(api.queue.adds).toEqual([])
+})
+
+it('a request that is cut off anywhere is rejected', async () => {
   const logRecords = [
     { timeUnixNano: 1n, severityNumber: 9, severityText: 'i', body: 'm', attributes: { d: 0.5, i: -1 } },
     { body: { a: ['é'] }, flags: 1, traceId: 'aa'.repeat(16), spanId: 'bb'.repeat(8), eventName: 'e' },
   ]
-  const sound = encodeLogs([
-    {
-      resource: { attributes: { 'service.name': 's', list: [1, { a: null }] } },
-      schemaUrl: 'u',
-      scopeLogs: [{ scope: { name: 'n', version: '1', attributes: { b: true } }, logRecords }],
-    },
-  ])
-
-  it('are accepted or rejected wherever a request is cut off', async () => {
-    expect((await post(sound)).statusCode).toBe(200)
-    for (let end = 1; end < sound.length; end += 1)
-      expect((await post(sound.subarray(0, end))).statusCode).toBe(400)
-  })
-
-  it('are accepted or rejected if they are random', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.uint8Array({ maxLength: 40 }), async (bytes) => {
-        expect([200, 400]).toContain((await post(Buffer.from(bytes))).statusCode)
-      }),
-      { numRuns: 1_500 },
-    )
-  })
+  const resource = { attributes: { 'service.name': 's', list: [1, { a: null }] } }
+  const scope = { name: 'n', version: '1', attributes: { b: true } }
+  const sound = encodeLogs([{ resource, schemaUrl: 'u', scopeLogs: [{ scope, logRecords }] }])
+  expect((await post(sound)).statusCode).toBe(200)
+  for (let end = 1; end < sound.length; end += 1)
+    expect((await post(sound.subarray(0, end))).statusCode).toBe(400)
 })
