@@ -102,7 +102,12 @@ export class BatchStages {
         if (clock.nowMs() - sinceMs > ownershipTrustedMs) return { at: 'recovering', recovery }
         const result = await insert.attempt()
         if (result.at === 'stored') return this.#stored(batch, 0)
-        const rejected: Recovery = { ...recovery, ...rejection(result), earlier: nothingEarlier }
+        const rejected: Recovery = {
+          ...recovery,
+          isRejected: true,
+          ...errorOf(result),
+          earlier: nothingEarlier,
+        }
         return { at: 'recovering', recovery: insert.isSettled ? rejected : this.#unsettled(rejected) }
       },
       () => health.giveUpSignal,
@@ -171,7 +176,7 @@ export class BatchStages {
     try {
       const result = await insert.attempt()
       if (result.at === 'stored') return this.#stored(batch, batch.repair)
-      const rejected = { ...recovery, ...rejection(result) }
+      const rejected = { ...recovery, ...errorOf(result) }
       return { at: 'rejected', recovery: insert.isSettled ? rejected : this.#unsettled(rejected), batch }
     } catch (error) {
       if (insert.isSettled || isFinal(error)) throw error
@@ -229,8 +234,8 @@ export class BatchStages {
   }
 }
 
-function rejection(result: AttemptResult): Pick<Recovery, 'isRejected' | 'error'> {
-  return { isRejected: true, ...(result.at === 'rejected' && { error: result.error }) }
+function errorOf(result: AttemptResult): Pick<Recovery, 'error'> {
+  return result.at === 'rejected' ? { error: result.error } : {}
 }
 
 /** A record that does not exist was released after its confirmation. */

@@ -227,11 +227,23 @@ it.each<Row>([...ofClaimed, ...ofRecovering, ...ofOthers])(
 describe.each(['too_big', 'poison', 'unknown'] as const)('an error that is %s', (failure) => {
   it('rejects a batch, and leaves no unsettled row', async () => {
     results = { insert: [insertErrors[failure]] }
-    expect(await step(claimed)).toEqual(recovering(true, 0))
+    expect(await step(claimed)).toMatchObject(recovering(true, 0))
     results = { insert: [insertErrors[failure]] }
-    expect(await step(loaded)).toEqual({ at: 'rejected', recovery, batch: inRepair })
+    expect(await step(loaded)).toMatchObject({ at: 'rejected', recovery, batch: inRepair })
     expect(attempts()).toBe(2)
   })
+})
+
+it('a view has failed if all rows are stored although ClickHouse has rejected them', async () => {
+  const failures: unknown[] = []
+  events.on('stored despite error', (error) => failures.push(error))
+  const error = insertErrors.poison
+  const rejected = { at: 'rejected', recovery: { ...recovery, error }, batch: inRepair } as const
+  for (const wasStored of [false, true]) {
+    results = { parts: [{ at: 'stored', deadLettered: 0, wasStored }] }
+    expect(await step(rejected)).toMatchObject({ at: 'stored' })
+  }
+  expect(failures).toEqual([error])
 })
 
 describe('a new batch that is rejected again and again', () => {
