@@ -1,4 +1,4 @@
-import { ClickHouseError, type DeadLetter } from '@sluice/clickhouse'
+import { ClickHouseError, type DeadLetter, type Suspect } from '@sluice/clickhouse'
 import type { Random } from '@sluice/harness'
 import { rowKey, rowsOfFrame } from '@sluice/rows'
 import type { SimulatedTime } from './simulated-time.ts'
@@ -83,11 +83,16 @@ export class SimulatedClickHouse {
     return this.deadLetters.includes(idOf(text))
   }
 
-  /** Neither complete nor right: nothing may depend on it. */
-  findSuspects(rows: readonly string[], random: Random): ReadonlySet<string> {
+  /** Neither complete nor right: nothing may depend on it, except for the violations. */
+  findSuspects(rows: readonly string[], random: Random): readonly Suspect[] {
     if (random() < 0.1) throw new Error('the rows cannot be checked')
     const ids = rows.map((row) => rowKey(row).id)
-    return new Set(ids.filter((id) => random() < (isRejected(id) ? 0.9 : 0.1)))
+    return ids
+      .filter((id) => random() < (isRejected(id) ? 0.9 : 0.1))
+      .map((id) => {
+        const violated = random() < 0.7 ? this.#rejection([{ id }]) : undefined
+        return violated?.code === '117' ? { id, violated } : { id }
+      })
   }
 
   insertDeadLetters(letters: readonly DeadLetter[], token: string): void {

@@ -1,4 +1,5 @@
 import {
+  ClickHouseError,
   classifyInsertError,
   describeError,
   type DeadLetter,
@@ -162,11 +163,17 @@ export class BatchSplitter {
    */
   async #findSuspects(pass: SplitPass, missing: readonly number[]): Promise<ReadonlySet<number>> {
     const { rowCheck, logger } = this.#deps
-    const open = missing.filter((index) => !pass.alone.has(index))
-    if (open.length < 2 || pass.splits.has(HALVED)) return pass.alone
+    const checked = pass.splits.has(HALVED) ? missing.filter((index) => pass.alone.has(index)) : missing
+    if (checked.length < 2) return pass.alone
     try {
-      const suspects = await rowCheck.findSuspects(open.map((index) => pass.row(index)))
-      return new Set([...pass.alone, ...open.filter((index) => suspects.has(pass.rowId(index)))])
+      const found = await rowCheck.findSuspects(checked.map((index) => pass.row(index)))
+      const byId = new Map(found.map((suspect) => [suspect.id, suspect]))
+      const suspects = checked.filter((index) => byId.has(pass.rowId(index)))
+      for (const index of suspects) {
+        const { violated } = byId.get(pass.rowId(index)) ?? {}
+        if (violated !== undefined) pass.violations.set(index, violated)
+      }
+      return new Set([...pass.alone, ...suspects])
     } catch (error) {
       logger.warn({ batchId: pass.id, reason: describeError(error) }, 'rejected rows not found by a query')
       return pass.alone
@@ -219,20 +226,52 @@ export class BatchSplitter {
       await this.#reject(pass, [{ index, error: result.error }])
   }
 
-  /** Inserts rows alone that are persisted as such. */
+  /**
+   * Inserts rows alone that are persisted as such. Of the rows that violate one constraint, as ClickHouse has evaluated it, one is sent. If
+   * ClickHouse rejects that one, it need not reject each of the others.
+   */
   async #insertAlone(pass: SplitPass, group: readonly number[]): Promise<void> {
-    const { rowInserter } = this.#deps
     const missing = await this.#findMissing(
       pass,
       group.filter((index) => !pass.rejected.has(index)),
     )
     const errors = new Map<number, unknown>()
-    const waiting = missing.values()
+    const byConstraint = Map.groupBy(missing, (index) => pass.violations.get(index)?.message)
+    const uncertain = byConstraint.get(undefined) ?? []
+    byConstraint.delete(undefined)
+    for (const [constraint = '', [first, ...others]] of byConstraint) {
+      if (first === undefined) continue
+      if (!pass.confirmed.has(constraint)) await this.#insertEach(pass, [first], errors)
+      else others.push(first)
+      const error = errors.get(first)
+      if (error instanceof ClickHouseError && error.code === pass.violations.get(first)?.code)
+        pass.confirmed.add(constraint)
+      if (!pass.confirmed.has(constraint)) uncertain.push(...others)
+      else for (const index of others) errors.set(index, pass.violations.get(index))
+    }
+    await this.#insertEach(pass, uncertain, errors)
+    const rejected: Rejection[] = []
+    for (const index of await this.#findMissing(pass, [...errors.keys()])) {
+      const error = errors.get(index)
+      // ClickHouse has the token of the row without the row.
+      if (error === undefined) await this.#insertRow(pass, index)
+      else rejected.push({ index, error })
+    }
+    await this.#reject(pass, rejected)
+  }
+
+  /** Inserts each of the rows alone. @param errors receives the error of each row that was sent, or undefined */
+  async #insertEach(
+    pass: SplitPass,
+    indexes: readonly number[],
+    errors: Map<number, unknown>,
+  ): Promise<void> {
+    const waiting = indexes.values()
     const insertNext = async (): Promise<void> => {
       for (const index of waiting) {
         if (this.#isHopeless(pass)) return
         const insert = (): Promise<InsertResult> =>
-          rowInserter.insertSingle(
+          this.#deps.rowInserter.insertSingle(
             compressRows(pass.row(index)),
             tokenOfRow(pass, index),
             this.#onUnanswered(pass),
@@ -242,14 +281,6 @@ export class BatchSplitter {
       }
     }
     await Promise.all(Array.from({ length: ALONE_IN_FLIGHT_MAX }, insertNext))
-    const rejected: Rejection[] = []
-    for (const index of await this.#findMissing(pass, [...errors.keys()])) {
-      const error = errors.get(index)
-      // ClickHouse has the token of the row without the row.
-      if (error === undefined) await this.#insertRow(pass, index)
-      else rejected.push({ index, error })
-    }
-    await this.#reject(pass, rejected)
   }
 
   /**
@@ -313,7 +344,11 @@ export class BatchSplitter {
     let hasSuspects = false
     for (const index of indexes.slice(0, CONSUMING_ROWS_MAX)) {
       const result = await this.#consumeWith(pass, [index], token)
-      if (result.at === 'stored') return true
+      if (result.at === 'stored') {
+        // The query is wrong about this row, or the table was changed since.
+        if (pass.violations.has(index)) pass.violations.clear()
+        return true
+      }
       hasSuspects ||= result.at === 'rejected' && classifyInsertError(result.error).failure === 'unknown'
     }
     if (hasSuspects && !pass.isLast) pass.suspects += 1

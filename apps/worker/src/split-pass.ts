@@ -1,3 +1,4 @@
+import type { ClickHouseError } from '@sluice/clickhouse'
 import { rowKey } from '@sluice/rows'
 import type { BatchInRepair, EarlierAttempts, Suspension } from './batch.ts'
 
@@ -19,6 +20,10 @@ export class SplitPass {
   readonly splits: Set<string>
   /** Rows that are sent alone. No range contains them. */
   readonly alone = new Set<number>()
+  /** The constraints that rows violate, as ClickHouse has evaluated them. */
+  readonly violations = new Map<number, ClickHouseError>()
+  /** The constraints, by their errors, for which ClickHouse has rejected a row that was sent alone. */
+  readonly confirmed = new Set<string>()
   /** Rows that ClickHouse has rejected. They are not sent. */
   readonly rejected = new Set<number>()
   /** Whether an earlier repair may have sent parts. */

@@ -1,3 +1,4 @@
+import type { ClickHouseError, Suspect } from '@sluice/clickhouse'
 import { rowColumns } from '@sluice/rows'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { EarlierAttempts, Suspension } from '../src/batch.ts'
@@ -485,8 +486,8 @@ describe('a token without its rows', () => {
 })
 
 describe('rows that a query finds', () => {
-  const findRejected = (ids: readonly string[]): ReadonlySet<string> =>
-    new Set(ids.filter((id) => id.startsWith('poison')))
+  const findRejected = (ids: readonly string[]): Suspect[] =>
+    ids.filter((id) => id.startsWith('poison')).map((id) => ({ id }))
 
   it('are sent alone after all others, which consume the token, and have dead letters in one insert', async () => {
     fixture.findSuspects = findRejected
@@ -509,8 +510,8 @@ describe('rows that a query finds', () => {
   })
 
   it.each([
-    ['too many', (ids: readonly string[]) => new Set(ids)],
-    ['too few', (ids: readonly string[]) => new Set(ids.filter((id) => id === 'poison-b'))],
+    ['too many', (ids: readonly string[]) => ids.map((id) => ({ id }))],
+    ['too few', () => [{ id: 'poison-b' }]],
     [
       'none, because the query fails',
       () => {
@@ -524,10 +525,26 @@ describe('rows that a query finds', () => {
     expect(fixture.table.rows.toSorted()).toEqual(['a', 'c', 'e'])
   })
 
+  it('and violate a constraint are not all sent, if ClickHouse rejects one of them', async () => {
+    const violated = insertErrors.poison as ClickHouseError
+    fixture.findSuspects = (ids) => findRejected(ids).map(({ id }) => ({ id, violated }))
+    const batch = batchOf(['a', 'poison-b', 'c', 'poison-d', 'poison-e'])
+    expect(await fixture.split(batch)).toMatchObject({ at: 'stored', deadLettered: 3 })
+    expect(fixture.only('insert')).toEqual(['insert B: a c', 'insert B/1-2: poison-b'])
+    const reasons = fixture.deadLetters.map(({ reason }) => reason)
+    expect(reasons).toEqual(['INCORRECT_DATA', violated.message, violated.message])
+  })
+
+  it('and violate a constraint are all sent, if ClickHouse accepts one of them', async () => {
+    const violated = insertErrors.poison as ClickHouseError
+    fixture.findSuspects = (ids) => ids.map((id) => ({ id, violated }))
+    expect(await fixture.split(batchOf(['a', 'poison-b', 'c']))).toMatchObject({ deadLettered: 1 })
+    expect(fixture.table.rows.toSorted()).toEqual(['a', 'c'])
+  })
+
   it('stay alone in later repairs, and no range contains them', async () => {
     fixture.table.faults.acceptsAll = true
     await fixture.split(batchOf(['a', 'b', 'c', 'd'], ['all', 'alone:1', 'halved']))
-    expect(fixture.only('check')).toEqual([])
     expect(fixture.only('insert')).toEqual(['insert B: a c d', 'insert B/1-2: b'])
   })
 

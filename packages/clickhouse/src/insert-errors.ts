@@ -72,7 +72,7 @@ export function classifyInsertError(error: unknown): ClassifiedError {
   return listedCodes.get(error.code) ?? { failure: 'unknown', code: error.type ?? error.code }
 }
 
-const VIOLATED_CONSTRAINT = '469'
+export const VIOLATED_CONSTRAINT = '469'
 /**
  * The constraint of migrations/0004-expiry.sql: some rows have expired by ClickHouse's clock. The next attempt looks up which rows are to
  * be inserted: it skips those that have expired by Redis' clock as well. The others wait until the clock of ClickHouse is right.

@@ -1,17 +1,24 @@
-import type { ClickHouseClient } from '@clickhouse/client'
+import { type ClickHouseClient, ClickHouseError } from '@clickhouse/client'
 import { rowColumns, rowKey } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
-import { EXPIRY_CONSTRAINT } from './insert-errors.ts'
+import { EXPIRY_CONSTRAINT, VIOLATED_CONSTRAINT } from './insert-errors.ts'
 import { queryIds, type QueryWatcher, selectRows } from './query-watch.ts'
 import { quote } from './sql.ts'
 import { logsInsertSettings, logsTable } from './tables.ts'
 
 /** One query contains its rows as a string. ClickHouse parses 3 MB of it in about 50 ms. */
-const QUERY_ROWS_BYTES_MAX = 8 * 1024 ** 2
+const PORTION_BYTES_MAX = 8 * 1024 ** 2
+const PORTION_ROWS_MAX = 20_000
+
+/** A row that ClickHouse seems to reject, and the constraint that the row violates. Without one, it cannot be parsed. */
+export interface Suspect {
+  readonly id: string
+  readonly violated?: ClickHouseError
+}
 
 /**
  * Asks ClickHouse which rows of a rejected insert it rejects: those that it cannot parse with the types of the table's columns, and
- * those that violate a constraint. The result is a hint that saves inserts. What is stored or dead-lettered does not depend on it.
+ * those that violate a constraint.
  */
 export class RowCheck {
   readonly #client: Pick<ClickHouseClient, 'query'>
@@ -24,67 +31,105 @@ export class RowCheck {
 
   /**
    * @param rows each with its newline
-   * @returns the ids of the rows that ClickHouse seems to reject
    * @throws if ClickHouse cannot tell, for example because a constraint throws an exception
    */
-  async findSuspects(rows: readonly string[]): Promise<ReadonlySet<string>> {
-    const [columns, conditions] = await Promise.all([this.#columns(), this.#conditions()])
-    const types = new Map(columns.map(({ name, type }) => [name, type]))
-    const structure = rowColumns.map((name) => `${name} ${types.get(name) ?? 'String'}`).join(', ')
-    // Constraints may refer to columns that ClickHouse computes. What no constraint refers to is not computed.
-    const computed = columns
-      .filter(({ name, expression }) => expression !== '' && !rowColumns.some((column) => column === name))
-      .map(({ name, expression }) => `(${expression}) AS \`${name}\``)
-    const names = computed.length === 0 ? '' : `WITH ${computed.join(', ')}`
-    const suspects = new Set(rows.map((row) => rowKey(row).id))
+  async findSuspects(rows: readonly string[]): Promise<readonly Suspect[]> {
+    const [columns, constraints] = await Promise.all([this.#columns(), this.#constraints()])
+    const from = (portion: readonly string[]): string => fromRows(columns, portion)
+    const conditions = constraints.map(({ expression }, i) => `ifNull((${expression}), 0) = 0, ${i + 1}`)
+    const violated = conditions.length === 0 ? '0' : `multiIf(${conditions.join(', ')}, 0)`
+    const suspects: Suspect[] = []
     for (const portion of inPortions(rows)) {
-      const accepted = await this.#select<{ id: string }>({
-        query: `${names} SELECT id FROM format(TabSeparated, ${quote(structure)}, ${quote(portion)}) WHERE ${conditions}`,
-        clickhouse_settings: {
-          date_time_input_format: logsInsertSettings.date_time_input_format,
-          input_format_allow_errors_num: String(rows.length),
-          input_format_allow_errors_ratio: 1,
-          max_query_size: String(4 * QUERY_ROWS_BYTES_MAX),
-          // The query contains rows, which do not belong in a log of queries.
-          log_queries: 0,
-        },
-      })
-      for (const { id } of accepted) suspects.delete(id)
+      const [{ parsed, violations } = { parsed: 0, violations: [] }] = await this.#select<{
+        parsed: number
+        violations: readonly (readonly [id: string, constraint: number])[]
+      }>(
+        `${computed(columns)} SELECT toUInt32(count()) AS parsed, groupArrayIf((id, toUInt8(${violated})), ${violated} > 0) AS violations ${from(portion)}`,
+      )
+      for (const [id, number] of violations) {
+        const constraint = constraints[number - 1]
+        if (constraint !== undefined) suspects.push({ id, violated: violation(constraint) })
+      }
+      if (parsed === portion.length) continue
+      const unparsed = new Set(portion.map((row) => rowKey(row).id))
+      for (const { id } of await this.#select<{ id: string }>(`SELECT id ${from(portion)}`))
+        unparsed.delete(id)
+      for (const id of unparsed) suspects.push({ id })
     }
     return suspects
   }
 
-  #columns(): Promise<{ name: string; type: string; expression: string }[]> {
-    return this.#select({
-      query: `SELECT name, type, default_expression AS expression FROM system.columns
+  #columns(): Promise<readonly Column[]> {
+    return this.#select(
+      `SELECT name, type, default_expression AS expression FROM system.columns
         WHERE database = currentDatabase() AND table = '${logsTable}'`,
-    })
+    )
   }
 
-  /** An SQL condition that is true for a row that violates no constraint. */
-  async #conditions(): Promise<string> {
-    const constraints = await this.#select<{ expression: string }>({
-      query: `SELECT expression FROM system.constraints WHERE database = currentDatabase() AND table = '${logsTable}'
+  #constraints(): Promise<readonly Constraint[]> {
+    return this.#select(
+      `SELECT name, expression FROM system.constraints WHERE database = currentDatabase() AND table = '${logsTable}'
         AND type = 'CHECK' AND name != '${EXPIRY_CONSTRAINT}'`,
-    })
-    return ['true', ...constraints.map(({ expression }) => `(${expression})`)].join(' AND ')
+    )
   }
 
-  #select<Row>(parameters: Parameters<typeof selectRows>[3]): Promise<Row[]> {
-    return selectRows<Row>(this.#client, this.#watch, queryIds.lookup(randomUUID()), parameters)
+  #select<Row>(query: string): Promise<Row[]> {
+    return selectRows<Row>(this.#client, this.#watch, queryIds.lookup(randomUUID()), {
+      query,
+      clickhouse_settings: {
+        date_time_input_format: logsInsertSettings.date_time_input_format,
+        input_format_allow_errors_num: String(PORTION_ROWS_MAX),
+        input_format_allow_errors_ratio: 1,
+        max_query_size: String(4 * PORTION_BYTES_MAX),
+        // The query contains rows, which do not belong in a log of queries.
+        log_queries: 0,
+      },
+    })
   }
 }
 
-function* inPortions(rows: readonly string[]): Generator<string> {
+interface Column {
+  readonly name: string
+  readonly type: string
+  /** How ClickHouse computes it, if it does. */
+  readonly expression: string
+}
+
+interface Constraint {
+  readonly name: string
+  readonly expression: string
+}
+
+function fromRows(columns: readonly Column[], rows: readonly string[]): string {
+  const types = new Map(columns.map(({ name, type }) => [name, type]))
+  const structure = rowColumns.map((name) => `${name} ${types.get(name) ?? 'String'}`).join(', ')
+  return `FROM format(TabSeparated, ${quote(structure)}, ${quote(rows.join(''))})`
+}
+
+/** Constraints may refer to columns that ClickHouse computes. What no constraint refers to is not computed. */
+function computed(columns: readonly Column[]): string {
+  const expressions = columns
+    .filter(({ name, expression }) => expression !== '' && !rowColumns.some((column) => column === name))
+    .map(({ name, expression }) => `(${expression}) AS \`${name}\``)
+  return expressions.length === 0 ? '' : `WITH ${expressions.join(', ')}`
+}
+
+/** The error with which ClickHouse rejects a row that violates a constraint. */
+function violation({ name, expression }: Constraint): ClickHouseError {
+  const message = `Constraint \`${name}\` for table ${logsTable} is violated. Expression: (${expression})`
+  return new ClickHouseError({ message, code: VIOLATED_CONSTRAINT, type: 'VIOLATED_CONSTRAINT' })
+}
+
+function* inPortions(rows: readonly string[]): Generator<readonly string[]> {
   let portion: string[] = []
   let bytes = 0
   for (const row of rows) {
     portion.push(row)
     bytes += Buffer.byteLength(row)
-    if (bytes < QUERY_ROWS_BYTES_MAX) continue
-    yield portion.join('')
+    if (bytes < PORTION_BYTES_MAX && portion.length < PORTION_ROWS_MAX) continue
+    yield portion
     portion = []
     bytes = 0
   }
-  if (portion.length > 0) yield portion.join('')
+  if (portion.length > 0) yield portion
 }

@@ -1,5 +1,6 @@
 import {
   type DeadLetter,
+  type Suspect,
   type FrameInserter,
   InsertOnce,
   REPLACEMENTS_MAX,
@@ -45,7 +46,7 @@ export class SplitterFixture {
     return true
   }
   /** What a query finds out about rows. It knows nothing by default. */
-  findSuspects: (ids: readonly string[]) => ReadonlySet<string> = () => new Set()
+  findSuspects: (ids: readonly string[]) => readonly Suspect[] = () => []
   /** Whether a lookup finds the rows and dead letters that are stored. */
   isVisible = true
   readonly deadLetters: DeadLetter[] = []
