@@ -1,6 +1,7 @@
 import { eventually } from '@sluice/harness'
 import { command, select as selectFrom, withClickHouse } from '@sluice/harness/clickhouse'
 import { drainQueue, isEmpty } from '@sluice/harness/drain'
+import { scrape, sumOf } from '@sluice/harness/metrics'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import { clickhouseEnvironment, type Installation } from '@sluice/local'
 import { ChunkQueue, encodeChunk, queueNames, type QueueNames } from '@sluice/queue'
@@ -31,6 +32,11 @@ afterAll(async () => {
 })
 
 const select = <Row>(query: string): Promise<Row[]> => selectFrom<Row>(installation.clickhouse, query)
+
+/** The value of a metric of the worker. */
+async function count(metric: string): Promise<number> {
+  return sumOf([await scrape(installation.opsUrls.worker)], metric)
+}
 
 /** Stores a dead letter of an earlier failure. */
 async function addLetter(text: string, id: string = randomUUIDv7()): Promise<void> {
@@ -101,6 +107,34 @@ describe('a row that ClickHouse rejects', () => {
       { message: '{view 2' },
     ])
     expect(await select("SELECT text FROM dead_letters WHERE text LIKE '%{view%'")).toEqual([])
+    expect(await count('sluice_view_failures_total')).toBe(1)
+  })
+
+  it('costs a fraction of an insert if it violates a constraint, however many there are', async () => {
+    const before = await count('sluice_insert_duration_seconds_count')
+    await command(
+      installation.clickhouse,
+      `ALTER TABLE logs ADD CONSTRAINT no_cats CHECK NOT startsWith(message, 'cat')`,
+    )
+    try {
+      await add(Array.from({ length: 1_000 }, (_, i) => row(i % 4 === 0 ? `cat ${i}` : `dog ${i}`)))
+      await eventually(async () => {
+        expect(await drainQueue(installation.redisUrl, names, 0)).toSatisfy(isEmpty)
+      })
+    } finally {
+      await command(installation.clickhouse, 'ALTER TABLE logs DROP CONSTRAINT no_cats')
+    }
+    const [stored] = await select<{ n: number }>(
+      "SELECT toUInt32(count()) AS n FROM logs WHERE startsWith(message, 'dog')",
+    )
+    expect(stored?.n).toBe(750)
+    const letters = await select<{ n: number; code: string }>(
+      `SELECT code, toUInt32(count()) AS n FROM dead_letters
+        WHERE JSONExtractString(text, 'message') LIKE 'cat %' AND reason LIKE '%no_cats%' GROUP BY code`,
+    )
+    expect(letters).toEqual([{ code: 'VIOLATED_CONSTRAINT', n: 250 }])
+    await command(installation.clickhouse, "DELETE FROM dead_letters WHERE code = 'VIOLATED_CONSTRAINT'")
+    expect((await count('sluice_insert_duration_seconds_count')) - before).toBeLessThan(20)
   })
 })
 

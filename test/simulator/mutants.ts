@@ -98,8 +98,8 @@ const changes: Readonly<Record<string, Readonly<Record<string, readonly [find: s
         '',
       ],
       'rows are set apart although halves may be in flight': [
-        ' || pass.splits.has(HALVED)) return pass.alone',
-        ') return pass.alone',
+        'pass.splits.has(HALVED) ? missing.filter((index) => pass.alone.has(index)) : missing',
+        'missing',
       ],
       'dead letters of another repair are stored without a lookup': [
         'tokenOfList(pass, name), true)',
