@@ -26,6 +26,8 @@ export class RegistryCheck {
   readonly #options: RegistryCheckOptions
   /** Whether this process has seen a registry with projects. */
   #hadProjects = false
+  /** Whether the last comparison with ClickHouse has not failed. */
+  #isCompared = true
   #problem: string | undefined
   #stop: (() => void) | undefined
 
@@ -57,8 +59,11 @@ export class RegistryCheck {
         const missing = await identity.reconcile(await ids.find())
         if (missing !== undefined) await ids.add(missing)
       }
+      this.#isCompared = true
     } catch (error) {
-      logger.debug({ err: error }, 'the id of the installation is not compared')
+      // A user without permission for the table, for example. Others report a ClickHouse that is unavailable.
+      if (this.#isCompared) logger.warn({ err: error }, 'the id of the installation is not compared')
+      this.#isCompared = false
     }
     const state = await identity.read().catch(() => undefined)
     if (state === undefined) return
