@@ -116,7 +116,7 @@ it('`flush` ends without an error if the API is unavailable, and logging continu
 })
 
 it.each([
-  ['short lines', 0, 10_000],
+  ['short lines', 0, 5_000],
   // 100 of them are more than a batch.
   ['long lines', 5_000, 2_000],
 ])(
