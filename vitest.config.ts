@@ -21,7 +21,7 @@ export default defineConfig({
           ...(name === 'unit' ? Object.keys(suites).flatMap((other) => filesOf(`.${other}`)) : []),
         ],
         // Only for tests that stall, and for events that never come: a busy machine takes many times as long as an idle one.
-        testTimeout: 60_000,
+        testTimeout: 240_000,
         expect: { poll: { timeout: PATIENCE_MS, interval: 20 } },
         setupFiles: ['test/harness/src/leak-check.ts', 'test/harness/src/patience.ts'],
         ...options,

@@ -1,10 +1,11 @@
 import { eventually, postLogs } from '@sluice/harness'
 import { readAccounts, type Samples, scrape, sumOf } from '@sluice/harness/metrics'
 import { startTestInstallation } from '@sluice/harness/test-installation'
-import type { Installation } from '@sluice/local'
+import { type Installation, startApi, startWorker } from '@sluice/local'
 import { readProcesses } from '@sluice/ops'
+import { queueNames } from '@sluice/queue'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -90,6 +91,40 @@ it('exports what docs/metrics.md describes, and describes what it exports', asyn
   ).toEqual([])
 })
 
+const SECRET = 'hunter2-in-a-message'
+
+it('no page of the ops servers and no log line has a part of a chunk, waiting or inserted', async () => {
+  const { apiUrl, apiKey, dataDir, opsUrls, prefix, processes } = installation
+  const names = queueNames(prefix)
+  processes.worker.kill('SIGSTOP')
+  let frame = ''
+  const expectNoSecret = async (...urls: string[]): Promise<void> => {
+    const requests = urls.flatMap((url) =>
+      ['/livez', '/readyz', '/metrics', '/overload'].map((path) => url + path),
+    )
+    const found = await Promise.all(requests.map(async (url) => (await fetch(url)).text()))
+    for (const file of await readdir(`${dataDir}/logs`))
+      if (/^(api|worker)/.test(file)) found.push(await readFile(`${dataDir}/logs/${file}`, 'utf8'))
+    for (const secret of [
+      SECRET,
+      apiKey,
+      Buffer.from(SECRET).toString('base64').slice(2, 20),
+      frame.slice(16, 32),
+    ])
+      expect(found.join('')).not.toContain(secret)
+  }
+  try {
+    expect((await postLogs({ apiUrl, apiKey }, { level: 'info', message: SECRET })).status).toBe(202)
+    const id = (await redis.lindex(names.waitKey, 0)) ?? ''
+    frame = (JSON.parse((await redis.hget(names.jobKey(id), 'data')) ?? '') as { frame: string }).frame
+    await expectNoSecret(opsUrls.api)
+  } finally {
+    processes.worker.kill('SIGCONT')
+  }
+  await eventually(async () => expect(await redis.exists(names.waitKey, names.activeKey)).toBe(0))
+  await expectNoSecret(opsUrls.api, opsUrls.worker)
+})
+
 /** More than the default of Node, which is 511. */
 const CLIENTS = 1_500
 
@@ -112,12 +147,18 @@ it('clients can connect although the process is too busy to accept them', async 
   }
 })
 
-const statuses = (): Promise<number[]> =>
-  Promise.all(Object.values(installation.opsUrls).map(async (url) => (await fetch(`${url}/readyz`)).status))
-
-it('API and worker are not ready while Redis may lose entries', async () => {
+it('API and worker are not ready while Redis may lose entries, unless this is permitted', async () => {
+  const { opsUrls, supervisor } = installation
+  const options = { ...installation, name: 'permissive', environment: { REDIS_ALLOW_UNSAFE: 'true' } }
+  const permissive = [
+    await startApi(supervisor, options),
+    await startWorker(supervisor, { ...options, name: 'permissive-worker' }),
+  ]
+  const urls = [...Object.values(opsUrls), ...permissive.map(({ opsUrl }) => opsUrl)]
+  const statuses = (): Promise<number[]> =>
+    Promise.all(urls.map(async (url) => (await fetch(`${url}/readyz`)).status))
   await redis.config('SET', 'appendfsync', 'everysec')
-  await eventually(async () => expect(await statuses()).toEqual([503, 503]))
+  await eventually(async () => expect(await statuses()).toEqual([503, 503, 200, 200]))
   await redis.config('SET', 'appendfsync', 'always')
-  await eventually(async () => expect(await statuses()).toEqual([200, 200]))
+  await eventually(async () => expect(await statuses()).toEqual([200, 200, 200, 200]))
 })

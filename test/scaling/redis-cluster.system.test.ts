@@ -4,8 +4,10 @@ import { Load } from '@sluice/harness/load'
 import { isExactlyOnce, settle } from '@sluice/harness/settle'
 import { Supervisor } from '@sluice/local'
 import { type QueueNames, shardNames } from '@sluice/queue'
+import { closeRedis, connectRedis } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { once } from 'node:events'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { queryServer, startRedisCluster, type TestCluster } from './redis-servers.ts'
 import { type ScaledInstallation, startScaledInstallation } from './scaled-installation.ts'
 
@@ -120,6 +122,27 @@ it('accepts each idempotency key once, on every shard', async () => {
   )
   expect(records.flat()).toHaveLength(20)
   for (const some of records) expect(some.length).toBeGreaterThan(0)
+})
+
+it('a command whose connection is lost fails with failFast, and is not sent again', async () => {
+  const redis = connectRedis(cluster.url, { failFast: true }).on('error', () => undefined)
+  onTestFinished(() => closeRedis(redis))
+  await once(redis, 'ready')
+  const port = cluster.nodes[await cluster.nodeOf('list')]?.port ?? 0
+  const blocked = async (): Promise<string[]> => {
+    const clients = await queryServer(port, (node) => node.client('LIST'))
+    return [...String(clients).matchAll(/^id=(\d+) .* cmd=blpop /gm)].map(([, id = '']) => id)
+  }
+  const outcome = redis.blpop('list', 5).then(
+    () => 'answered',
+    () => 'failed',
+  )
+  await eventually(async () => expect(await blocked()).toHaveLength(1))
+  const ids = await blocked()
+  await queryServer(port, (node) => Promise.all(ids.map((id) => node.client('KILL', 'ID', id))))
+  expect(await outcome).toBe('failed')
+  await pause(700)
+  expect(await blocked()).toEqual([])
 })
 
 it('loses and duplicates nothing when nodes and workers are killed under load, and continues without one node', async () => {

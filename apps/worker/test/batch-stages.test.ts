@@ -3,6 +3,7 @@ import type { BatchRecord, BatchRepair } from '@sluice/queue'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { BatchStages, type BatchStagesDependencies } from '../src/batch-stages.ts'
 import type { Batch, BatchInRepair, EarlierAttempts, Recovery, Stage } from '../src/batch.ts'
+import { workerLimits } from '../src/limits.ts'
 import { RequeueError, Retrier, UndeliverableError } from '../src/retrier.ts'
 import { WorkerEvents } from '../src/worker-events.ts'
 import { insertErrors, makeChunk } from './support/chunks.ts'
@@ -77,7 +78,14 @@ async function reply(name: keyof typeof results, call: string): Promise<never> {
   return result as never
 }
 
-const runInsert = () => reply('insert', 'insert')
+/** An attempt to insert. Without a response from ClickHouse, it may still commit. */
+const attemptOf = (onUnanswered?: () => void) => ({
+  run: () =>
+    reply('insert', 'insert').catch((error: unknown) => {
+      if (error === noAnswer) onUnanswered?.()
+      throw error
+    }),
+})
 
 beforeEach(() => {
   clock = new TestClock()
@@ -100,10 +108,10 @@ beforeEach(() => {
         reply('finish', `finish ${its.id}: ${its.members.join(' ')}, repair: ${number}`),
     },
     rowInserter: {
-      prepare: (frames, token, wasSent) => {
+      prepare: (frames, token, wasSent, onUnanswered) => {
         const ids = chunks.filter(({ frame }) => frames.includes(frame)).map(({ id }) => id)
         calls.push(`prepare ${token}: ${ids.join(' ')}, sent before: ${wasSent}`)
-        return { run: runInsert } as Partial<
+        return attemptOf(onUnanswered) as Partial<
           ReturnType<BatchStagesDependencies['rowInserter']['prepare']>
         > as never
       },
@@ -155,6 +163,12 @@ const ofClaimed: Row[] = [
   ['that is new, without a lookup', claimed, { insert: ['stored'] }, storedAs(0), [newPrepared, 'insert']],
   ['after transient errors', claimed, { insert: [transient, noAnswer, 'stored'] }, storedAs(0)],
   ['whose rows its token lacks', claimed, { insert: [transient, 'token-without-rows'] }, recovering(true, 0)],
+  [
+    'that may still commit',
+    claimed,
+    { insert: [noAnswer, insertErrors.poison] },
+    recovering(true, workerLimits.retry.baseMs + LINGER_MS),
+  ],
   ['that certainly belongs to it', claimedAgo(TRUSTED_MS), { insert: ['stored'] }, storedAs(0)],
   ['that may belong to another', claimedAgo(TRUSTED_MS + 1), {}, recovering(false, LINGER_MS), [newPrepared]],
 ]
@@ -207,6 +221,12 @@ const ofRecovering: Row[] = [
 ]
 const ofOthers: Row[] = [
   ['with missing rows', loaded, { insert: ['stored'] }, storedAs(3), [preparedAgain, 'insert']],
+  [
+    'that may still commit, too',
+    loaded,
+    { insert: [noAnswer] },
+    { at: 'waiting', recovery: { ...recovery, earlier: { ...earlier, unsettledUntilMs: LINGER_MS } } },
+  ],
   ['with dead letters', rejected, { parts: [{ at: 'stored', deadLettered: 1 }] }, storedAs(3, 1), [byParts]],
   ['that is confirmed meanwhile', rejected, { parts: [{ at: 'confirmed' }] }, confirmedAs(members)],
   ['with suspects', rejected, { parts: [{ at: 'suspended', earlier: later }] }, suspended],

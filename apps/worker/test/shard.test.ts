@@ -172,6 +172,16 @@ describe('a worker that gives up inserting', () => {
     expect(fixture.held).toEqual({ chunks: 0, bytes: 0 })
   })
 
+  it('delivers nothing in an insert slot that becomes free because its inserts have failed', async () => {
+    const freeSlot = fixture.takeSlot()
+    fixture.add(2)
+    await run(WAIT_MS)
+    giveUp(0)
+    freeSlot()
+    await fixture.clock.pass(standbyIntervalMs)
+    expect(returnedOrDelivered()).toEqual(['requeue 1 2 to the front'])
+  })
+
   it('delivers what it fetches as a probe, and returns chunks again only after it has recovered', async () => {
     giveUp(1)
     fixture.add(1)

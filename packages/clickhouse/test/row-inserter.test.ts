@@ -10,6 +10,8 @@ const frame = compressRows('row\n')
 
 /** What inserts throw. */
 let failure: Error
+/** What lookups throw. */
+let lookupFailure: Error | undefined
 let isRunning: boolean
 let isPermitted: boolean
 let log: string[]
@@ -18,6 +20,7 @@ let unanswered: number
 
 beforeEach(() => {
   failure = new ClickHouseError({ message: 'm', code: '27' })
+  lookupFailure = undefined
   isRunning = false
   isPermitted = true
   log = []
@@ -38,6 +41,7 @@ const rowInserter = new RowInserter({
   storedRows: {
     find: async () => {
       log.push('look up')
+      if (lookupFailure !== undefined) throw lookupFailure
       return new Set()
     },
   },
@@ -89,3 +93,12 @@ it.each([sentBefore, single])(
     expect(log).toEqual(['ask t'])
   },
 )
+
+it('a lookup that ClickHouse rejects says nothing about the rows, whatever the code', async () => {
+  lookupFailure = new ClickHouseError({ message: 'm', code: '158' })
+  for (const attempt of [sentBefore, single]) {
+    const error: unknown = await attempt().catch((reason: unknown) => reason)
+    expect(classifyInsertError(error).failure).toBe('transient')
+  }
+  expect(log).toEqual(['ask t', 'look up', 'ask t', 'look up'])
+})

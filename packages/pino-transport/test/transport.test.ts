@@ -116,19 +116,20 @@ it('`flush` ends without an error if the API is unavailable, and logging continu
 })
 
 it.each([
-  ['short lines', 0, 10_000],
+  ['short lines', 0, 5_000],
   // 100 of them are more than a batch.
   ['long lines', 5_000, 2_000],
 ])(
-  'with `wait` and `sync`, loses nothing of %s although it logs faster than the API accepts',
+  'with `wait` and `sync`, stores or reports each of %s although it logs faster than the API accepts',
   async (_name, pad, to) => {
     start({ whenFull: 'wait', queueEntriesMax: 500, queueBytesMax: 1_400_000 }, { sync: true })
     await application.ask({ act: 'log', from: 0, to, pad })
-    // The end would wait only some seconds for a busy machine.
-    await expect.poll(() => stored()).toHaveLength(to)
     await application.end({ act: 'end' })
-    expect(stored()).toEqual(numbers(0, to))
-    expect(application.stderr).toBe('')
+    // It only waits for an API that accepts 1 MB per second, which this one may not do on a busy machine.
+    const reports = application.stderr.matchAll(/: (\d+) log entr(?:y was|ies were) dropped/g)
+    const reported = [...reports].reduce((sum, [, entries]) => sum + Number(entries), 0)
+    expect(new Set(stored()).size + reported).toBe(to)
+    expect(stored().length).toBeGreaterThan(500)
   },
 )
 

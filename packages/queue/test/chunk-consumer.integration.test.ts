@@ -47,6 +47,30 @@ describe('a chunk of an unknown format', () => {
   })
 })
 
+it('a chunk that is still held is not returned again, although it is fetched with a new lock', async () => {
+  await fixture.add('a-chunk')
+  const consumer = fixture.openConsumer()
+  expect(await fetchIds(consumer, 1)).toEqual(['a-chunk'])
+  // As after a lock that expired.
+  await fixture.redis.del(fixture.lockKey('a-chunk'))
+  await fixture.redis.rename(`${fixture.names.jobKey('')}active`, fixture.names.waitKey)
+  expect(await fetchIds(consumer, 1)).toEqual([])
+  expect(await fixture.counts()).toEqual({ active: 1 })
+  expect(consumer.heldChunks).toBe(1)
+})
+
+it('a job that cannot be moved to the failed jobs does not keep the others from their worker', async () => {
+  await fixture.addMany(2)
+  await fixture.redis.hset(fixture.names.jobKey('chunk-0'), 'data', 'null')
+  // A key of another type.
+  await fixture.redis.set(fixture.names.failedKey, 'x')
+  expect(await fetchIds(fixture.openConsumer(), 2)).toEqual(['chunk-1'])
+  expect(fixture.warnings).toHaveBeenCalledExactlyOnceWith(
+    expect.objectContaining({ chunkId: 'chunk-0' }),
+    'chunk left to the stalled check',
+  )
+})
+
 describe('load', () => {
   it('reads chunks in the order of their ids, and does not lock them', async () => {
     // More than one run of the script reads.

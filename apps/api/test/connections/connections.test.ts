@@ -3,6 +3,8 @@ import { PATIENCE_MS } from '@sluice/harness/waiting'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connectionLimits, type ConnectionLimits } from '../../src/connections/connection-limits.ts'
 import { codeOf, expectResponses, freshTestApi, rebuild } from '../support/shared-api.ts'
@@ -16,6 +18,18 @@ const never: ConnectionLimits = {
   staleMs: 110_000,
   staleIntervalMs: 50,
   lingerMs: 200,
+}
+
+const BODY_BYTES = 256 * 1024
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+/** The memory of all that is still reachable, buffers included. */
+function reachableBytes(): number {
+  for (let i = 0; i < 2; i += 1) collectGarbage()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
 }
 
 const api = freshTestApi({ connectionLimits: never })
@@ -127,6 +141,16 @@ describe('a request that is rejected before its body is read', () => {
     await expect.poll(() => connection.isEnded).toBe(true)
   })
 
+  it('keeps its connection open for the next request when its body is small', async () => {
+    const connection = await api.connect()
+    connection.write(postHead(key, [`Content-Length: ${never.unreadBytesMax}`]))
+    await expectResponses(connection, 401)
+    connection.write('a'.repeat(never.unreadBytesMax) + postText(api.key, entryText))
+    await expectResponses(connection, 401, 202)
+    connection.write('garbage\r\n\r\n')
+    await expectResponses(connection, 401, 202, 400)
+  })
+
   it.each([
     ['an unknown key', `POST /v1/logs HTTP/1.1\r\nAuthorization: Bearer ${key}`, 401],
     ['a path that cannot be decoded', 'POST /%zz HTTP/1.1', 400],
@@ -227,6 +251,23 @@ it('garbage after complete requests gets its response after them and does not af
   await expectResponses(connection, 202, 202, 202, 400)
   expect(api.queue.rows).toHaveLength(3)
   await expect.poll(() => connection.isEnded).toBe(true)
+})
+
+it('an idle connection keeps nothing of its last request', async () => {
+  const connections: HttpConnection[] = []
+  const open = async (count: number): Promise<number> => {
+    for (let i = 0; i < count; i += 1) {
+      const connection = await api.connect()
+      connections.push(connection)
+      connection.write(postText(api.key, entryText.padEnd(BODY_BYTES)))
+    }
+    for (const connection of connections) await expectResponses(connection, 202)
+    api.queue.adds.length = 0
+    return reachableBytes()
+  }
+  const before = await open(20)
+  // Both ends of a connection take about 20 KB.
+  expect((await open(100)) - before).toBeLessThan((100 * BODY_BYTES) / 4)
 })
 
 it('CONNECT is rejected, and the connection is closed', async () => {

@@ -69,6 +69,18 @@ describe('pipelined requests', () => {
     expect(rejection && codeOf(rejection)).toBe('overloaded')
   })
 
+  it('with large bodies are all accepted: nothing more is read while some wait', async () => {
+    api.queue.holding = true
+    const connection = await api.connect()
+    const count = 2 * waitingRequestsPerConnectionMax
+    connection.write(postText(api.key, entryText.padEnd(20_000)).repeat(count))
+    await expect.poll(() => api.queue.adds).toHaveLength(1)
+    await sleep(300)
+    api.queue.holding = false
+    api.queue.adds[0]?.confirm()
+    await expectResponses(connection, ...Array.from({ length: count }, () => 202))
+  })
+
   it('above the limit of the process are rejected, and single requests are not', async () => {
     await fillProcess()
     const pipelined = await api.connect()

@@ -19,6 +19,11 @@ describe('/openapi.json', () => {
     expect({ valid, errors }).toEqual({ valid: true, errors: undefined })
     expect(validator.version).toBe('3.1')
   })
+
+  it('has examples with the variables of the command line', () => {
+    const names = new Set(response.body.match(/\$SLUICE_\w+/g))
+    expect(names).toEqual(new Set(['$SLUICE_API_URL', '$SLUICE_API_KEY']))
+  })
 })
 
 it('every problem is documented under its status, and no other', () => {

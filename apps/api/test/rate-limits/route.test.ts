@@ -1,6 +1,7 @@
 import { chunkText, postHead } from '@sluice/harness'
 import type { ProjectLimits } from '@sluice/projects'
 import type { LightMyRequestResponse } from 'fastify'
+import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
@@ -147,6 +148,12 @@ describe('a project that is over its limit', () => {
     const parse = vi.spyOn(Intake.prototype, 'parse')
     expect((await api.post(unknown(1))).statusCode).toBe(429)
     expect(parse).not.toHaveBeenCalled()
+  })
+
+  it('has a large compressed body rejected before it is decoded', async () => {
+    limitBytes(50_000)
+    expect((await api.post(gzipSync(randomBytes(100_000)), { headers: gzip })).statusCode).toBe(429)
+    expect(api.counts.decodedBytes).toBe(0)
   })
 
   it('gets the necessary wait, and is rejected before its body is read if nothing is left', async () => {

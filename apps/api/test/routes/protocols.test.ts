@@ -1,3 +1,5 @@
+import { chunkText } from '@sluice/harness'
+import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import { describe, expect, it } from 'vitest'
 import { type ProblemCode, problems } from '../../src/problems.ts'
@@ -93,6 +95,7 @@ describe.each(samples)('$name', (sample) => {
     const { headers = {}, body = sample.body } = await change(api)
     const answer = await send({ ...sample, body }, headers)
     expect(answer.statusCode).toBe(sample.statuses?.get(code) ?? problems[code as ProblemCode].status)
+    expect('ratelimit' in answer.headers).toBe(code === 'rate_limited')
     expectRejection(answer)
   })
 
@@ -105,6 +108,15 @@ describe.each(samples)('$name', (sample) => {
     const answer = await send(sample, headers, method)
     expect(answer.statusCode).toBe(status)
     expectRejection(answer)
+  })
+
+  it('rejects a body of unknown length that is too large', async () => {
+    const connection = await api.connect()
+    const headers = { ...keyHeaders(api.key), 'transfer-encoding': 'chunked' }
+    connection.write(requestTo(sample.url, headers) + chunkText(' '.repeat(limits.bodyBytesMax + 1)))
+    const [response] = await expectResponses(connection, 413)
+    expect(response?.body).toMatch(sample.shape)
+    expect(api.bodies.status.bytes).toBe(0)
   })
 
   it('rejects before the body has arrived', async () => {

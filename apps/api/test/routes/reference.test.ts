@@ -1,5 +1,7 @@
+import files from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { gunzipSync } from 'node:zlib'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { problemCode } from '../support/problem.ts'
 import { freshTestApi, rebuild } from '../support/shared-api.ts'
 
@@ -37,6 +39,19 @@ describe('/docs', () => {
       expect(isCompressed).toBe(!address.endsWith('start.js'))
       expect(String(isCompressed ? gunzipSync(rawPayload) : rawPayload)).toMatch(/swagger/i)
     }
+  })
+
+  it('reads each file once, whatever the number of requests', async () => {
+    const read = vi.spyOn(files, 'readFile')
+    syncBuiltinESMExports()
+    onTestFinished(() => {
+      read.mockRestore()
+      syncBuiltinESMExports()
+    })
+    const url = '/docs/swagger-ui.css'
+    await Promise.all([api.app.inject(url), api.app.inject(url)])
+    expect((await api.app.inject(url)).statusCode).toBe(200)
+    expect(read).toHaveBeenCalledOnce()
   })
 
   it('is not served if it is disabled, in contrast to the document', async () => {

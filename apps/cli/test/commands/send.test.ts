@@ -146,10 +146,10 @@ describe('sends', () => {
     const compressed = await file('b.log.xz', Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 1, 2]))
     for (const [path, reason] of [
       [compressed, 'it is compressed (xz); convert it first: xz -dc FILE | …'],
-      [join(folder, 'missing.log'), 'no such file'],
+      [join(folder, 'missing\u009B.log'), 'no such file'],
       [folder, 'it is a directory'],
     ] as const) {
-      const stderr = `sluice: cannot read ${path}: ${reason}\n`
+      const stderr = `sluice: cannot read ${path.replace('\u009B', String.raw`\u009b`)}: ${reason}\n`
       expect(await send([await file('a.log', 'text'), path])).toMatchObject({ code: 1, stderr })
     }
     expect(received).toEqual([])
@@ -239,7 +239,7 @@ describe('a permanent failure stops the sending', () => {
   })
 
   test.each([
-    [400, { detail: 'The body is not an object.' }, 'The body is not an object (400)'],
+    [400, { detail: 'Not\u001B[2J an object.' }, String.raw`Not\e[2J an object (400)`],
     [200, { accepted: 1 }, 'the response is not from a Sluice API (200)'],
     [401, {}, 'the response is not from a Sluice API (401)'],
   ])('%i, and its entries are not counted as sent', async (status, body, reason) => {

@@ -158,6 +158,23 @@ describe('of a split request', () => {
     await pass(0)
     expect(shared.paths).toEqual([])
   })
+
+  test.each([true, false])('the next process uses the keys of the halves, written: %s', async (isWritten) => {
+    const own = shared.process()
+    const write: Disk['write'] = (path, ...rest) =>
+      isWritten || halfOf(path) === 'whole' ? own.write(path, ...rest) : full()
+    const first = await running(2, {}, { ...own, write })
+    await first.api.respond(413)
+    const [whole, accepted, lost] = first.api.requests
+    accepted?.accept()
+    await pass(0)
+    own.kill()
+    const { api } = await running()
+    if (!isWritten) await api.respond(413)
+    const keys = isWritten ? [lost?.key] : [whole?.key, accepted?.key, lost?.key]
+    expect(api.requests.map(({ key }) => key)).toEqual(keys)
+    expect(api.last.messages).toEqual(['2'])
+  })
 })
 
 describe('a damaged file', () => {
