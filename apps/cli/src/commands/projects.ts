@@ -76,23 +76,18 @@ export function define(projects: Command, context: Context): void {
     })
 
   withConnections(
-    command(
-      'delete',
-      'permanently delete a project and its keys; without --rows, its rows stay until they expire',
-    )
+    command('delete', 'permanently delete a project and its keys; its rows expire later, without --rows')
       .option('--rows', 'delete its rows and dead letters, too')
       .option('--yes', 'confirms that the project is to be deleted'),
     'clickhouse',
-  ).action(async (id: string, given: DeleteOptions) => {
+  ).action(async (id: string, given: ClickHouseFlags & { rows?: true; yes?: true }) => {
     const { rows, yes } = given
     const keys = (await withProjects((registry) => keysOf(registry, id))).length
     const what = `the project ${id} and its ${keys === 1 ? 'key' : `${keys} keys`}`
     const remove = async (): Promise<void> => {
       const idKeptUntil = await withProjects((registry) => registry.projects.delete(id))
-      const rest = rows ? 'Its' : 'Its rows stay until they expire; its'
-      await stdout.write(
-        `Deleted the project ${id}. ${rest} id is free again on ${idKeptUntil.toISOString()}.\n`,
-      )
+      const rest = `Its ${rows ? '' : 'rows stay until they expire; its '}id is free again on`
+      await stdout.write(`Deleted the project ${id}. ${rest} ${idKeptUntil.toISOString()}.\n`)
     }
     const owner = { what, delete: remove }
     if (rows) return deleteRows({ ...projects.opts(), ...given, project: id }, context, owner)
@@ -135,15 +130,11 @@ export function define(projects: Command, context: Context): void {
     .description('take the projects in Redis as those of this installation, after Redis has lost its data')
     .action(async () => {
       await withProjects((registry) => registry.identity.accept())
-      await stdout.write(
-        'The projects in Redis are those of this installation, for all processes within ten seconds.\n',
-      )
+      await stdout.write('Accepted the projects in Redis. All processes know within ten seconds.\n')
     })
 
-  const update = command(
-    'update',
-    "change a project's retention and rate limits; takes effect within five seconds",
-  ).option('--retention-days <days>', `${RETENTIONS}; stored rows keep their day of expiry`, integer(1, 730))
+  const update = command('update', "change a project's retention or limits; takes effect within five seconds")
+  update.option('--retention-days <days>', `${RETENTIONS}; of new rows only`, integer(1, 730))
   for (const [flags, limit, mayBeUnlimited] of [
     ['--entries-per-second <limit>', 'entries per second', true],
     ['--burst-entries <limit>', 'entries accepted at once after a pause', false],
@@ -166,8 +157,7 @@ export function define(projects: Command, context: Context): void {
     const { limits } = await withProjects((registry) => registry.projects.update(id, changes))
     if (changes.retentionDays !== undefined)
       await stdout.write(
-        `Retention of the project ${id}: ${changes.retentionDays} days for rows that are accepted from now on, ` +
-          'within five seconds. Stored rows keep their day of expiry.\n',
+        `Retention of the project ${id}: ${changes.retentionDays} days for new rows. Stored rows keep their day of expiry.\n`,
       )
     const [entriesPerSecond, burstEntries, bytesPerSecond, burstBytes] = limitCells(limits)
     await stdout.write(
@@ -175,11 +165,6 @@ export function define(projects: Command, context: Context): void {
         `bytes per second ${bytesPerSecond}, burst ${burstBytes}.\n`,
     )
   })
-}
-
-interface DeleteOptions extends ClickHouseFlags {
-  rows?: true
-  yes?: true
 }
 
 const RETENTIONS = 'days until rows expire: 1, 3, 7, 14, 30, 60, 90, 180, 365, 730'

@@ -8,13 +8,7 @@ import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { logCondition, type LogFilter, type TimeRange } from '../logs/log-source.ts'
 import { requireYes, withConnections, withExamples } from '../options.ts'
-import {
-  clickhouseAccess,
-  type ClickHouseFlags,
-  type RedisAccess,
-  redisAccess,
-  type RedisFlags,
-} from '../service-access.ts'
+import { clickhouseAccess, type ClickHouseFlags, redisAccess, type RedisFlags } from '../service-access.ts'
 import { readRedis } from '../status/status.ts'
 import { escapeControls, formatCount } from '../terminal.ts'
 import { withLogFilter } from './logs.ts'
@@ -92,6 +86,7 @@ export async function deleteRows(
         query: `ALTER TABLE ${table} DELETE WHERE ${condition} AND '${marker}' != ''`,
         query_params: params,
         use_multipart_params_auto: true,
+        clickhouse_settings: { mutations_sync: '0' },
       })
     return showProgress(client, marker, context, signal)
   })
@@ -110,7 +105,11 @@ function columnOfLetter(name: string): string {
  *
  * @param cachedS how long processes go on accepting entries that are to be deleted
  */
-async function waitForQueue(redis: RedisAccess, cachedS: number, signal: AbortSignal): Promise<void> {
+async function waitForQueue(
+  redis: Parameters<typeof readRedis>[0],
+  cachedS: number,
+  signal: AbortSignal,
+): Promise<void> {
   const startMs = processClock.nowMs()
   for (let elapsedS = 0; elapsedS < QUEUE_WAIT_MAX_S; elapsedS = (processClock.nowMs() - startMs) / 1_000) {
     const { shards } = await readRedis(redis, [])

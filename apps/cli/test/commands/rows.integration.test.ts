@@ -112,3 +112,17 @@ test('rows are deleted when the entries that were accepted before are stored, an
   expect(await stored()).toEqual(all)
   await redis.del(waitKey)
 })
+
+test('Ctrl-C during the deletion leaves it running, and says how to see it', async () => {
+  await client.command({ query: `SYSTEM STOP MERGES ${logsTable}` })
+  const used = context()
+  const running = run(['rows', 'delete', '--project', 'shop', '--yes'], used)
+  await vi.waitFor(() => expect(used.written.stdout).toContain('1 parts of the tables are left\n'))
+  used.interrupt()
+  expect(await running).toBe(130)
+  const [, query = ''] = /To see it: (.*)\n$/.exec(used.written.stdout) ?? []
+  const result = await client.query({ query, format: 'JSONEachRow' })
+  expect(await result.json()).toContainEqual(expect.objectContaining({ table: logsTable, is_done: 0 }))
+  await client.command({ query: `SYSTEM START MERGES ${logsTable}` })
+  await vi.waitFor(async () => expect(await stored()).toEqual(['of another project']))
+})
