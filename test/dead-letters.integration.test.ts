@@ -157,7 +157,8 @@ describe('sluice dead-letters', () => {
     expect(again).toEqual({ stdout: '1 inserted, 1 rejected again.\n', code: 1 })
     expect(await select("SELECT message FROM logs WHERE message = 'bad one'")).toHaveLength(1)
 
-    expect(await sluice('purge', '--all')).toEqual({ stdout: '1 removed.\n', code: 0 })
+    expect(await sluice('purge', '--all')).toEqual({ stdout: '', code: 1 })
+    expect(await sluice('purge', '--all', '--yes')).toEqual({ stdout: '1 removed.\n', code: 0 })
     expect(await select('SELECT id FROM dead_letters')).toEqual([])
     expect((await sluice('purge')).code).toBe(2)
   })

@@ -60,7 +60,7 @@ it('stores no records of requests without rows', async () => {
 
 it('limits requests without entries like an entry each', async () => {
   const apiKey = await createKey('slow')
-  await registry.projects.setLimits('slow', { entriesPerSecond: 1, burstEntries: 10 })
+  await registry.projects.update('slow', { entriesPerSecond: 1, burstEntries: 10 })
   const { 202: accepted = 0, 429: rejected = 0 } = await flood(apiKey, [], 500)
   expect(accepted + rejected).toBe(500)
   expect(accepted).toBeLessThan(30)

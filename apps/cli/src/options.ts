@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { CliError } from './errors.ts'
 
 /** How users call the command line. Every help page, advice and error that names a command starts with it. */
 export const SLUICE = 'sluice'
@@ -64,18 +65,30 @@ export function someOf<Allowed extends string>(
   }
 }
 
-/** Makes a command act on the items of its group that are named by their ids, or on all of them, which must be requested explicitly. */
+/** @throws CliError that says what a command would delete, unless the user has confirmed it */
+export function requireYes(yes: true | undefined, what: string): void {
+  if (!yes) throw new CliError(`this would permanently delete ${what}. Pass --yes to confirm`)
+}
+
+/**
+ * Makes a command act on the items of its group that are named by their ids, or on all of them, which must be requested explicitly.
+ *
+ * @param describeAll of a command that deletes: what `--all` deletes. The user must confirm it
+ */
 export function withChoice(
   command: Command,
   names: string,
   act: (choice: readonly string[] | 'all') => Promise<void>,
+  describeAll?: () => Promise<string>,
 ): void {
+  if (describeAll !== undefined) command.option('--yes', 'confirms that all are to be deleted')
   const ids = `ids, as listed by \`${SLUICE} ${command.parent?.name()} list\``
   command
     .argument('[ids...]', ids)
     .option('--all', `all ${names}`)
-    .action(async (given: string[], { all }: { all?: true }) => {
+    .action(async (given: string[], { all, yes }: { all?: true; yes?: true }) => {
       if (given.length > 0 === (all === true)) command.error(`name the ${names} by their ids, or pass --all`)
+      if (all && describeAll !== undefined) requireYes(yes, yes ? '' : await describeAll())
       await act(all ? 'all' : given)
     })
 }

@@ -13,6 +13,7 @@ const commands: readonly [name: string, description: string, load: () => Promise
   ['keys', "manage a project's API keys", () => import('./commands/keys.ts')],
   ['migrate', "create or update ClickHouse's database and tables", () => import('./commands/migrate.ts')],
   ['logs', 'print the newest matching entries, oldest first', () => import('./commands/logs.ts')],
+  ['rows', 'delete stored rows of a project', () => import('./commands/rows.ts')],
   ['send', 'send the lines of log files or of stdin as entries', () => import('./commands/send.ts')],
   ['status', 'show rates, backlog, lag, processes and memory', () => import('./commands/status.ts')],
   ['dead-letters', 'list, retry and remove rejected rows', () => import('./commands/dead-letters.ts')],
@@ -88,7 +89,7 @@ Connection settings come from flags, else from the environment, else from the se
   migrate, logs, dead-letters  CLICKHOUSE_URL, CLICKHOUSE_USERNAME, CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE,
                                CLICKHOUSE_CLUSTER, CLICKHOUSE_TLS_CA_FILE
   send                         SLUICE_API_URL, SLUICE_API_KEY
-  status                       those of Redis and ClickHouse, and REDIS_MEMORY_BYTES
+  status, rows                 those of Redis and ClickHouse, and REDIS_MEMORY_BYTES
 
 Other variables: SLUICE_DATA_DIR is the folder of the data of \`npm start\` (default: .data). NO_COLOR turns colours off.
 

@@ -14,9 +14,10 @@ test.each([
   ['projects', 'nonsense', "unknown command 'nonsense'"],
   ['projects delete', '', "missing required argument 'id'"],
   ['projects create', 'x --retention-days 1.5', 'a whole number from 1'],
-  ['projects update', 'x', 'pass at least one limit to change'],
+  ['projects update', 'x', 'pass a retention or at least one limit to change'],
   ['projects update', 'x --entries-per-second lots', 'It must be a whole number, unlimited or default.'],
   ['projects update', 'x --burst-bytes unlimited', 'It must be a whole number or default.'],
+  ['projects update', 'x --entries-per-second=', 'It must be a whole number, unlimited or default.'],
   ['projects update', 'x --burst-bytes -1', 'It must be a whole number'],
   ['keys create', '', "required option '--project <id>' not specified"],
   ['keys create', '--scope admin', 'Allowed choices are ingest, read'],
@@ -96,7 +97,17 @@ function pathsOf(command: Command, path: readonly string[] = []): string[][] {
   return [[...path], ...command.commands.flatMap((child) => pathsOf(child, [...path, child.name()]))]
 }
 
-const COMMANDS = ['projects', 'keys', 'migrate', 'logs', 'send', 'dead-letters', 'failed-chunks', 'status']
+const COMMANDS = [
+  'projects',
+  'keys',
+  'migrate',
+  'logs',
+  'rows',
+  'send',
+  'dead-letters',
+  'failed-chunks',
+  'status',
+]
 const program = await createProgram(fakeContext(), COMMANDS)
 
 test.each(pathsOf(program).map((path) => [path]))('the help of %j has valid examples', async (path) => {

@@ -65,7 +65,7 @@ process.exit()
 async function measure(): Promise<void> {
   const key = await withRegistry(installation, async (registry) => {
     const created = await provisionProject(registry, 'hostile')
-    await registry.projects.setLimits('hostile', { entriesPerSecond: 1_000, bytesPerSecond: 2_000_000 })
+    await registry.projects.update('hostile', { entriesPerSecond: 1_000, bytesPerSecond: 2_000_000 })
     return created
   })
   const generator = new LoadProcess()

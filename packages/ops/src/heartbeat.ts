@@ -15,9 +15,11 @@ import { withoutSecrets } from './dependencies.ts'
 export const heartbeatLimits = {
   /** Each is one write that waits for the disk of Redis, and a screen that is refreshed every few seconds is current. */
   intervalMs: 5_000,
-  /** A process that was killed disappears after this time. It covers two heartbeats that are lost. */
-  ttlMs: 15_000,
-  /** Processes that are recorded. Above it, further ones are not shown. Each takes less than 1 kB. */
+  /** A process that reports nothing for this time is frozen or dead. It covers two heartbeats that are lost. */
+  silenceMaxMs: 15_000,
+  /** How long it is shown then: an operator looks for it some minutes later. */
+  keptMs: 600_000,
+  /** Processes that are recorded. Above it, silent ones are removed, and further ones are not shown. Each takes less than 1 kB. */
   processesMax: 256,
   /** How long a process that stops waits for Redis. Afterwards its record expires. */
   removalWaitMs: 500,
@@ -55,16 +57,19 @@ export interface ProcessReport extends ProcessWork {
   readonly notReady?: string | undefined
   /** The age of the report. */
   readonly ageS: number
+  /** Whether further reports are overdue. */
+  readonly isSilent: boolean
 }
 
 /**
- * KEYS: the times of the reports by process, the reports by process. ARGV: the process, its report, the TTL in ms, the maximum number of
- * processes. Reports that are older than the TTL are removed.
+ * KEYS: the times of the reports by process, the reports by process. ARGV: the process, its report, how long reports are kept in ms, the
+ * maximum number of processes, how long reports are kept if there are as many. Older reports are removed.
  */
 const RECORD = `
 ${permitWrites}
 ${readClock}
-local expired = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', nowMs - ARGV[3])
+local keptMs = redis.call('ZCARD', KEYS[1]) < tonumber(ARGV[4]) and ARGV[3] or ARGV[5]
+local expired = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', nowMs - keptMs)
 if #expired > 0 then
   redis.call('ZREM', KEYS[1], unpack(expired))
   redis.call('HDEL', KEYS[2], unpack(expired))
@@ -81,7 +86,7 @@ const REMOVE = `
 redis.call('ZREM', KEYS[1], ARGV[1])
 redis.call('HDEL', KEYS[2], ARGV[1])`
 
-/** KEYS: as in RECORD. ARGV: the TTL in ms. Returns the id, the age in ms and the report of each process, the newest reports last. */
+/** KEYS: as in RECORD. ARGV: the age in ms of the oldest reports. Returns the id, the age in ms and the report of each process, the newest reports last. */
 const READ = `
 ${readClock}
 local reply = {}
@@ -130,8 +135,9 @@ export class Heartbeat {
   async beat(): Promise<void> {
     const { redis, processId, logger } = this.#options
     try {
-      const { ttlMs, processesMax } = heartbeatLimits
-      await defineScript(redis, RECORD)(this.#keys, [processId, this.#report(), ttlMs, processesMax])
+      const { keptMs, processesMax, silenceMaxMs } = heartbeatLimits
+      const parameters = [processId, this.#report(), keptMs, processesMax, silenceMaxMs]
+      await defineScript(redis, RECORD)(this.#keys, parameters)
     } catch (error) {
       logger.debug({ err: error }, 'this process is not reported')
     }
@@ -161,14 +167,14 @@ export class Heartbeat {
 }
 
 /**
- * The processes that have reported themselves in the last 15 seconds, API processes first, then by host. A record in another form, for
+ * The processes that have reported themselves in the last ten minutes and were not stopped, API processes first, then by host. A record in another form, for
  * example of a later version, is ignored.
  *
  * @throws if Redis rejects it
  */
 export async function readProcesses(redis: RedisConnection, prefix: string): Promise<ProcessReport[]> {
   const read = defineScript<readonly string[]>(redis, READ)
-  const answer = await read(keysOf(prefix), [heartbeatLimits.ttlMs])
+  const answer = await read(keysOf(prefix), [heartbeatLimits.keptMs])
   const reports = Array.from({ length: answer.length / 3 }, (_, i) =>
     parseReport(answer[3 * i] ?? '', Number(answer[3 * i + 1]), answer[3 * i + 2] ?? ''),
   )
@@ -203,6 +209,7 @@ function parseReport(id: string, ageMs: number, text: string): ProcessReport | u
     ...(typeof chunksHeld === 'number' ? { chunksHeld } : {}),
     ...(isLag(lag) ? { lag } : {}),
     ageS,
+    isSilent: ageS * 1_000 > heartbeatLimits.silenceMaxMs,
   }
 }
 

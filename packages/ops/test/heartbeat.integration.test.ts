@@ -57,7 +57,14 @@ it('a process is reported with its work, API processes first, until it stops', a
   nowMs = 65_000
   await worker.beat()
   await api.beat()
-  const common = { host: 'web-1', pid: 7, version: '1.2.3', uptimeS: 65, ageS: expect.any(Number) }
+  const common = {
+    host: 'web-1',
+    pid: 7,
+    version: '1.2.3',
+    uptimeS: 65,
+    ageS: expect.any(Number),
+    isSilent: false,
+  }
   expect(await readProcesses(redis, prefix)).toEqual([
     { id: 'a', role: 'api', ...common },
     { id: 'w', role: 'worker', ...common, chunksHeld: 4, lag },
@@ -73,13 +80,15 @@ it('a process that is not ready is reported with the first reason, without passw
   expect(JSON.stringify(await redis.hgetall(installationNames(prefix).processesKey))).not.toContain('secret')
 })
 
-it('a process that was killed disappears, and the next report of another one removes its record', async () => {
+it('a process that was killed is silent, disappears later, and the next report of another one removes its record', async () => {
   await heartbeatOf('killed').beat()
   const { processTimesKey, processesKey } = installationNames(prefix)
   for (const key of [processTimesKey, processesKey]) expect(await redis.pttl(key)).toBeGreaterThan(0)
-  await age(heartbeatLimits.ttlMs - 5_000)
-  expect((await readProcesses(redis, prefix))[0]).toMatchObject({ id: 'killed', uptimeS: 10 })
-  await age(5_001)
+  await age(10_000)
+  expect((await readProcesses(redis, prefix))[0]).toMatchObject({ uptimeS: 10, isSilent: false })
+  await age(35_000)
+  expect((await readProcesses(redis, prefix))[0]).toMatchObject({ id: 'killed', uptimeS: 45, isSilent: true })
+  await age(heartbeatLimits.keptMs)
   expect(await idsOf()).toEqual([])
   await heartbeatOf('other').beat()
   expect(await redis.hkeys(processesKey)).toEqual(['other'])
@@ -90,6 +99,11 @@ it('the number of processes is limited, and the known ones are still reported', 
   expect(await idsOf()).toHaveLength(heartbeatLimits.processesMax)
   expect(await idsOf()).not.toContain(`p-${heartbeatLimits.processesMax}`)
   await heartbeatOf('p-0', { pid: 8 }).beat()
+  const { processTimesKey } = installationNames(prefix)
+  await redis.zincrby(processTimesKey, -heartbeatLimits.silenceMaxMs - 1, 'p-1')
+  await heartbeatOf('instead').beat()
+  expect(await idsOf()).toContain('instead')
+  expect(await idsOf()).not.toContain('p-1')
   expect((await readProcesses(redis, prefix)).find(({ id }) => id === 'p-0')?.pid).toBe(8)
 })
 

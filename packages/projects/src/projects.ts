@@ -8,7 +8,10 @@ export interface Project {
   readonly id: string
   readonly createdAt: string
   readonly enabled: boolean
+  /** Of rows that are accepted from now on. */
   readonly retentionDays: number
+  /** Until when rows with an earlier retention may exist, if the retention was changed. */
+  readonly rowsUntil?: string
   /** Rate limits that differ from the defaults, if there are any. */
   readonly limits?: ProjectLimits
 }
@@ -32,6 +35,13 @@ const retentionDaysDefault = 30
  * caches expire, which may be on the next day, and ClickHouse drops expired rows with some delay.
  */
 const KEPT_BEYOND_RETENTION_DAYS = 2
+/** What scripts need for the time until which rows may exist. */
+const daysOfRows = [retentionDaysDefault, KEPT_BEYOND_RETENTION_DAYS]
+
+function requireRetention(retentionDays: number): void {
+  if (!retentionDaysAllowed.some((days) => days === retentionDays))
+    throw new RegistryError(`the retention must be one of ${retentionDaysAllowed.join(', ')} days`)
+}
 
 /** The projects in Redis. Every change is one Lua script. */
 export class Projects {
@@ -48,9 +58,7 @@ export class Projects {
         'a project id has 1–63 lower-case letters, digits and hyphens, and no hyphen at either end',
       )
     }
-    if (!retentionDaysAllowed.some((days) => days === retentionDays)) {
-      throw new RegistryError(`the retention must be one of ${retentionDaysAllowed.join(', ')} days`)
-    }
+    requireRetention(retentionDays)
     const { names, now } = this.#store
     const createdAt = new Date(now()).toISOString()
     const created = await this.#store.run(
@@ -87,12 +95,11 @@ export class Projects {
   async delete(id: string): Promise<Date> {
     const { names, now } = this.#store
     const nowMs = now()
-    const days = [retentionDaysDefault, KEPT_BEYOND_RETENTION_DAYS]
     const deletedAt = new Date(nowMs).toISOString()
     const keptUntilMs = await this.#store.run(
       DELETE_PROJECT,
       [names.project(id), names.projects, names.tombstone(id), names.keysOfProject(id), names.keyIds],
-      [id, nowMs, ...days, names.apiKey(''), names.changesChannel, deletedAt],
+      [id, nowMs, ...daysOfRows, names.apiKey(''), names.changesChannel, deletedAt],
     )
     if (keptUntilMs === 0) throw noSuchProject(id)
     return new Date(Number(keptUntilMs))
@@ -107,11 +114,12 @@ export class Projects {
    */
   async import({ keys, ...project }: ProjectBackup): Promise<boolean> {
     const { names } = this.#store
-    const { id, createdAt, enabled, retentionDays, limits = {} } = project
+    const { id, createdAt, enabled, retentionDays, rowsUntil, limits = {} } = project
     const fields = Object.entries({
       createdAt,
       enabled: String(enabled),
       retentionDays: String(retentionDays),
+      ...(rowsUntil === undefined ? {} : { rowsUntilMs: String(Date.parse(rowsUntil)) }),
       ...Object.fromEntries(Object.entries(limits).map(([name, value]) => [name, String(value)])),
     }).flat()
     const records = keys.map(({ hash, ...record }) => ({
@@ -143,7 +151,7 @@ export class Projects {
   async find(id: string): Promise<Project | undefined> {
     if (!PROJECT_ID.test(id)) return undefined
     const fields = await this.#store.redis.hgetall(this.#store.names.project(id))
-    const { createdAt, enabled, retentionDays } = fields
+    const { createdAt, enabled, retentionDays, rowsUntilMs } = fields
     if (createdAt === undefined) return undefined
     const limits = limitsFromHash(fields)
     return {
@@ -151,24 +159,30 @@ export class Projects {
       createdAt,
       enabled: enabled !== 'false',
       retentionDays: retentionDays === undefined ? retentionDaysDefault : Number(retentionDays),
+      ...(rowsUntilMs === undefined ? {} : { rowsUntil: new Date(Number(rowsUntilMs)).toISOString() }),
       ...(limits === undefined ? {} : { limits }),
     }
   }
 
   /**
-   * Changes some of a project's rate limits. The others stay as they are.
+   * Changes the retention and some of the rate limits of a project. The others stay as they are, and so do stored rows.
    *
    * @throws RegistryError when there is no such project, or a value is not allowed
    */
-  async setLimits(id: string, changes: ProjectLimitChanges): Promise<Project> {
+  async update(id: string, { retentionDays, ...limits }: ProjectChanges): Promise<Project> {
     const set: (string | number)[] = []
     const removed: string[] = []
+    if (retentionDays !== undefined) {
+      requireRetention(retentionDays)
+      set.push('retentionDays', retentionDays)
+    }
     for (const name of projectLimitNames) {
-      const value = changes[name]
-      const reason = typeof value === 'number' ? explainLimit(name, value) : undefined
+      const value = limits[name]
+      if (value === undefined) continue
+      const reason = value === null ? undefined : explainLimit(name, value)
       if (reason !== undefined) throw new RegistryError(reason)
       if (value === null) removed.push(name)
-      else if (value !== undefined) set.push(name, value)
+      else set.push(name, value)
     }
     await this.#change(id, set, removed)
     const project = await this.find(id)
@@ -182,8 +196,8 @@ export class Projects {
     set: readonly (string | number)[],
     removed: readonly string[] = [],
   ): Promise<void> {
-    const { names } = this.#store
-    const parameters = [id, names.changesChannel, set.length / 2, ...set, ...removed]
+    const { names, now } = this.#store
+    const parameters = [id, names.changesChannel, now(), ...daysOfRows, set.length / 2, ...set, ...removed]
     if (
       !PROJECT_ID.test(id) ||
       (await this.#store.run(CHANGE_PROJECT, [names.project(id)], parameters)) === 0
@@ -210,8 +224,10 @@ export interface ProjectLimits {
 
 export type ProjectLimitName = keyof ProjectLimits
 
-/** Changes to a project's limits. Null restores the default. */
-export type ProjectLimitChanges = { readonly [Name in ProjectLimitName]?: number | null }
+/** Changes to a project. Null restores the default of a limit. */
+export type ProjectChanges = { readonly [Name in ProjectLimitName]?: number | null } & {
+  readonly retentionDays?: number
+}
 
 /**
  * The allowed values. The maxima are far above what any installation can process, and keep sums exact. A byte limit below

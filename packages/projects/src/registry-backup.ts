@@ -49,7 +49,7 @@ function requireUnique(ids: readonly (readonly [id: string, place: string])[]): 
 }
 
 function readProject(value: unknown, place: string): ProjectBackup {
-  const { id, createdAt, enabled, retentionDays, limits, keys } = objectAt(value, place)
+  const { id, createdAt, enabled, retentionDays, rowsUntil, limits, keys } = objectAt(value, place)
   const found = retentionDaysAllowed.find((days) => days === retentionDays)
   if (found === undefined)
     throw invalid(`${place}.retentionDays`, `one of ${retentionDaysAllowed.join(', ')}`)
@@ -59,6 +59,7 @@ function readProject(value: unknown, place: string): ProjectBackup {
     createdAt: timeAt(createdAt, `${place}.createdAt`),
     enabled,
     retentionDays: found,
+    ...(rowsUntil === undefined ? {} : { rowsUntil: timeAt(rowsUntil, `${place}.rowsUntil`) }),
     ...(limits === undefined ? {} : { limits: readLimits(limits, `${place}.limits`) }),
     keys: arrayAt(keys, `${place}.keys`).map((key, i) => readKey(key, `${place}.keys[${i}]`)),
   }

@@ -4,7 +4,8 @@ import type { RegistryIdentity, RegistryState } from './identity.ts'
 /** A key that is not in Redis is not judged by this check, but by a read of its own. */
 const CHECK_INTERVAL_MS = 5_000
 
-const problems: Partial<Record<RegistryState, string>> = {
+/** What is wrong in a state, and what to do. */
+export const registryProblems: Partial<Record<RegistryState, string>> = {
   lost: 'Redis has lost its data: it has no projects. Restore them: sluice projects import FILE, or sluice projects accept',
   foreign:
     'Redis has lost its data: it has other projects than ClickHouse has rows of. Restore them: sluice projects import FILE, or sluice projects accept',
@@ -68,7 +69,7 @@ export class RegistryCheck {
     const state = await identity.read().catch(() => undefined)
     if (state === undefined) return
     this.#hadProjects ||= state === 'known'
-    const problem = problems[state === 'empty' && this.#hadProjects ? 'lost' : state]
+    const problem = registryProblems[state === 'empty' && this.#hadProjects ? 'lost' : state]
     if (problem !== undefined && problem !== this.#problem) logger.error(problem)
     if (problem === undefined && this.#problem !== undefined)
       logger.info('the projects in Redis are restored')

@@ -21,15 +21,33 @@ redis.call('PUBLISH', ARGV[4], ARGV[1])
 return 1`
 
 /**
+ * Until when rows of a project may exist, ms: those with its present retention, and those with an earlier, longer one. ARGV: the time in
+ * ms, retention in days for a record without one, days to keep beyond the retention.
+ */
+const rowsUntil = `
+local function rowsUntil(project, nowMs, daysDefault, daysBeyond)
+  local days, earlierMs = unpack(redis.call('HMGET', project, 'retentionDays', 'rowsUntilMs'))
+  local untilMs = tonumber(nowMs) + ((days or daysDefault) + daysBeyond) * 86400000
+  return string.format('%.0f', math.max(untilMs, tonumber(earlierMs or 0)))
+end`
+
+/**
  * KEYS: the project.
- * ARGV: id, channel, the number of fields to set, these fields with their values, the fields to remove.
+ * ARGV: id, channel, the time in ms, retention in days for a record without one, days to keep beyond the retention, the number of fields to
+ * set, these fields with their values, the fields to remove.
  *
  * @returns 1; 0 when there is no such project
  */
 export const CHANGE_PROJECT = `
+${rowsUntil}
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-local last = 3 + 2 * tonumber(ARGV[3])
-for i = 4, last, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+local last = 6 + 2 * tonumber(ARGV[6])
+for i = 7, last, 2 do
+  if ARGV[i] == 'retentionDays' then
+    redis.call('HSET', KEYS[1], 'rowsUntilMs', rowsUntil(KEYS[1], ARGV[3], ARGV[4], ARGV[5]))
+  end
+  redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+end
 for i = last + 1, #ARGV do redis.call('HDEL', KEYS[1], ARGV[i]) end
 redis.call('PUBLISH', ARGV[2], ARGV[1])
 return 1`
@@ -44,9 +62,9 @@ return 1`
  * @returns the time until which the id is reserved, ms; 0 when there is no such project
  */
 export const DELETE_PROJECT = `
+${rowsUntil}
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-local days = tonumber(redis.call('HGET', KEYS[1], 'retentionDays') or ARGV[3]) + tonumber(ARGV[4])
-local keptUntilMs = string.format('%.0f', tonumber(ARGV[2]) + days * 86400000)
+local keptUntilMs = rowsUntil(KEYS[1], ARGV[2], ARGV[3], ARGV[4])
 for _, hash in ipairs(redis.call('SMEMBERS', KEYS[4])) do
   local key = ARGV[5] .. hash
   local id = redis.call('HGET', key, 'id')
@@ -68,7 +86,7 @@ return tonumber(keptUntilMs)`
  * key its hash, its id, and the fields and values of its record. One argument, because a command has a limited number of them.
  *
  * A key of a deleted project is still known, and may have been revoked or rotated after the backup: this remains. Its mark as deleted
- * does not.
+ * does not. Nor does its tombstone, but rows may exist as long as it would have.
  *
  * @returns 1; 0 when the project exists; the id of a key of another project, and the id of that project. All records are read before
  *   the first write: while the slot of a cluster moves, reading a record that is not on the node aborts the script
@@ -83,6 +101,10 @@ for _, key in ipairs(backup.keys) do
 end
 redis.call('HSET', KEYS[1], unpack(backup.fields))
 redis.call('SADD', KEYS[2], ARGV[1])
+local keptUntilMs, rowsUntilMs = redis.call('GET', KEYS[3]), redis.call('HGET', KEYS[1], 'rowsUntilMs')
+if keptUntilMs and tonumber(keptUntilMs) > tonumber(rowsUntilMs or 0) then
+  redis.call('HSET', KEYS[1], 'rowsUntilMs', keptUntilMs)
+end
 redis.call('DEL', KEYS[3])
 for _, key in ipairs(backup.keys) do
   local name = ARGV[3] .. key.hash

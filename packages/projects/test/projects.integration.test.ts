@@ -60,11 +60,11 @@ describe('the limits of a project', () => {
   })
 
   it('are set one by one, return to the default, and are published when they change', async () => {
-    await registry.projects.setLimits('demo', { entriesPerSecond: 100, burstBytes: 4_096 })
-    const changed = await registry.projects.setLimits('demo', { entriesPerSecond: 0 })
+    await registry.projects.update('demo', { entriesPerSecond: 100, burstBytes: 4_096 })
+    const changed = await registry.projects.update('demo', { entriesPerSecond: 0 })
     expect(changed).toMatchObject({ retentionDays: 7, limits: { entriesPerSecond: 0, burstBytes: 4_096 } })
     expect(await registry.projects.find('demo')).toEqual(changed)
-    const none = await registry.projects.setLimits('demo', { entriesPerSecond: null, burstBytes: null })
+    const none = await registry.projects.update('demo', { entriesPerSecond: null, burstBytes: null })
     expect(none).not.toHaveProperty('limits')
     await vi.waitFor(() => expect(fixture.changes).toEqual(Array(4).fill('demo')))
   })
@@ -76,14 +76,16 @@ describe('the limits of a project', () => {
       { burstEntries: 0 },
       { bytesPerSecond: 1_023 },
       { entriesPerSecond: 5, burstBytes: 1 },
+      { entriesPerSecond: '' as unknown as number },
+      { entriesPerSecond: 5, retentionDays: 8 },
     ])
-      await expect(registry.projects.setLimits('demo', values)).rejects.toThrow(RegistryError)
+      await expect(registry.projects.update('demo', values)).rejects.toThrow(RegistryError)
     expect(await registry.projects.find('demo')).not.toHaveProperty('limits')
   })
 
   it('are rejected for a project that does not exist', async () => {
     for (const id of ['unknown', '', 'DEMO']) {
-      const change = registry.projects.setLimits(id, { entriesPerSecond: 5 })
+      const change = registry.projects.update(id, { entriesPerSecond: 5 })
       await expect(change).rejects.toThrow('there is no project')
       expect(await fixture.redis.exists(`${fixture.prefix}:project:${id}`)).toBe(0)
     }
@@ -115,6 +117,26 @@ describe('deleting a project', () => {
     await expect(registry.keys.revoke(record.id)).rejects.toThrow('there is no key')
     await expect(registry.projects.delete('demo')).rejects.toThrow('there is no project demo')
     await vi.waitFor(() => expect(fixture.changes.at(-1)).toBe('demo'))
+  })
+
+  it('keeps its id reserved until rows of the longest retention that it had have expired, also after an import', async () => {
+    const startMs = fixture.nowMs
+    const inDays = (days: number) => new Date(startMs + days * 86_400_000)
+    const changed = await registry.projects.update('demo', { retentionDays: 90 })
+    expect(changed).toMatchObject({ retentionDays: 90, rowsUntil: inDays(7 + 2).toISOString() })
+    await vi.waitFor(() => expect(fixture.changes).toEqual(['demo', 'demo']))
+    await registry.projects.update('demo', { retentionDays: 1 })
+    fixture.nowMs += 30 * 86_400_000
+    await registry.projects.update('demo', { retentionDays: 3, burstEntries: 5 })
+    const backup = await exportDemo()
+    expect(backup).toMatchObject({ retentionDays: 3, rowsUntil: inDays(90 + 2).toISOString() })
+    expect(await registry.projects.delete('demo')).toEqual(inDays(90 + 2))
+    const { rowsUntil: _unknown, ...older } = backup
+    await registry.projects.import(older)
+    expect(await registry.projects.delete('demo')).toEqual(inDays(90 + 2))
+    fixture.nowMs += 88 * 86_400_000
+    await registry.projects.import(backup)
+    expect(await registry.projects.delete('demo')).toEqual(inDays(30 + 88 + 3 + 2))
   })
 
   it('leaves nothing in Redis beyond that time', async () => {

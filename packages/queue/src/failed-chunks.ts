@@ -118,6 +118,10 @@ export class FailedChunks {
     return chunks
   }
 
+  async count(): Promise<number> {
+    return (await this.#failedJobs()).length
+  }
+
   /** @returns the outcome of each chunk: of those named, or of those that are failed now */
   async retry(choice: 'all' | readonly string[]): Promise<ReadonlyMap<string, RetryOutcome>> {
     const outcomes = new Map<string, RetryOutcome>()

@@ -25,7 +25,8 @@ afterEach(async () => {
 })
 
 describe('the last uses of keys', () => {
-  it('are persisted once a minute, with the last use of each key', async () => {
+  it('are persisted at each interval, twice a minute, with the last use of each key', async () => {
+    expect(2 * usageLimits.writeIntervalMs).toBeLessThan(60_000)
     usage.start()
     for (let i = 0; i < 1_000; i += 1) usage.recordUse(i % 2 === 0 ? 'a' : 'b', i)
     await vi.advanceTimersByTimeAsync(usageLimits.writeIntervalMs - 1)
@@ -58,5 +59,14 @@ describe('the last uses of keys', () => {
     await usage.write()
     expect(written[0]).toHaveLength(usageLimits.keysMax)
     expect(written[0]?.[0]).toEqual(['0', 2])
+  })
+
+  it('are persisted at once when there are as many keys as can be recorded, and then further keys are recorded', async () => {
+    for (let i = 0; i < usageLimits.keysMax; i += 1) usage.recordUse(String(i), 1)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(written.map(({ length }) => length)).toEqual([usageLimits.keysMax])
+    usage.recordUse('later', 1)
+    await usage.write()
+    expect(written[1]).toEqual([['later', 1]])
   })
 })

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { JSON_OPTION, LIMIT_OPTION, SLUICE, withChoice, withConnections, withExamples } from '../options.ts'
 import { clickhouseAccess } from '../service-access.ts'
-import { type Listing, printList } from '../terminal.ts'
+import { formatCount, type Listing, printList } from '../terminal.ts'
 
 const NAMES = 'dead letters'
 
@@ -21,7 +21,7 @@ export function define(letters: Command, context: Context): void {
     ['dead-letters list --project shop --json', 'those of one project, for a program'],
     ['dead-letters show 01a1fb4e-a9e7-7c93-8c9d-f8683da79aa2', 'the row, and the reason, as JSON'],
     ['dead-letters retry 01a1fb4e-a9e7-7c93-8c9d-f8683da79aa2', 'one row'],
-    ['dead-letters purge --all', 'all dead letters'],
+    ['dead-letters purge --all --yes', 'all; without --yes, shows how many'],
   )
 
   letters
@@ -59,9 +59,14 @@ export function define(letters: Command, context: Context): void {
   })
 
   const purge = letters.command('purge').description('permanently remove dead letters')
-  withChoice(purge, NAMES, async (choice) => {
-    await stdout.write(`${await withStore((store) => store.purge(choice))} removed.\n`)
-  })
+  withChoice(
+    purge,
+    NAMES,
+    async (choice) => {
+      await stdout.write(`${await withStore((store) => store.purge(choice))} removed.\n`)
+    },
+    async () => `${formatCount((await withStore((store) => store.count())).total)} dead letters`,
+  )
 }
 
 const listing: Listing<StoredDeadLetter> = {

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { JSON_OPTION, LIMIT_OPTION, withChoice, withConnections, withExamples } from '../options.ts'
 import { withRedis } from '../redis-session.ts'
 import { redisAccess } from '../service-access.ts'
-import { escapeControls, type Listing, printList } from '../terminal.ts'
+import { escapeControls, formatCount, type Listing, printList } from '../terminal.ts'
 
 const NAMES = 'failed chunks'
 
@@ -65,10 +65,16 @@ export function define(chunks: Command, context: Context): void {
   const purge = chunks
     .command('purge')
     .description('permanently remove chunks and their rows, which were acknowledged')
-  withChoice(purge, NAMES, async (choice) => {
-    const count = await report(await withFailedChunks((failed) => failed.purge(choice)))
-    await stdout.write(`${count('removed')} removed.\n`)
-  })
+  withChoice(
+    purge,
+    NAMES,
+    async (choice) => {
+      const count = await report(await withFailedChunks((failed) => failed.purge(choice)))
+      await stdout.write(`${count('removed')} removed.\n`)
+    },
+    async () =>
+      `${formatCount(await withFailedChunks((failed) => failed.count()))} failed chunks with their rows`,
+  )
 }
 
 const failures: Readonly<Record<string, string>> = {

@@ -51,7 +51,9 @@ export function define(keys: Command, context: Context): void {
 
   keys
     .command('list')
-    .description("list a project's keys, including revoked ones")
+    .description(
+      "list a project's keys, including revoked ones; LAST USED does not have the requests of the last minute",
+    )
     .requiredOption('--project <id>', 'project that the keys belong to')
     .option(...JSON_OPTION)
     .action(async ({ project, json }: { project: string; json?: true }) => {

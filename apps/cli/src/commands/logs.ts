@@ -14,10 +14,10 @@ import { parseTime, toPreciseTime } from '../times.ts'
 /** ClickHouse sorts this many entries in memory, with all their strings. */
 const LIMIT_MAX = 100_000
 
-export function define(command: Command, context: Context): void {
+/** Adds the options that select entries of a project: a `LogFilter` and a `TimeRange`. */
+export function withLogFilter(command: Command, context: Context, untilDefault = ''): Command {
   const time = (value: string): string => parseTime(value, context.nowMs())
-  const options = command
-    .option('--project <id>', 'project that the entries belong to (default: the project of `npm start`)')
+  return command
     .option(
       '--level <levels>',
       `only these levels: ${levels.join(', ')}; comma-separated or repeated`,
@@ -30,7 +30,7 @@ export function define(command: Command, context: Context): void {
     )
     .option(
       '--until <when>',
-      'only entries before this time, as for --from; +1h is ahead of now (default: +1h, which hides entries of the future)',
+      `only entries before this time, as for --from; +1h is ahead of now${untilDefault}`,
       time,
     )
     .option('--service <name>', 'only entries of this service')
@@ -45,6 +45,12 @@ export function define(command: Command, context: Context): void {
       'only entries with this value in the metadata, such as metadata.user.id=42; repeated: all of them',
       parseMetadataFilter,
     )
+    .addHelpText('after', WHERE_HELP)
+}
+
+export function define(command: Command, context: Context): void {
+  command.option('--project <id>', 'project that the entries belong to (default: the project of `npm start`)')
+  const options = withLogFilter(command, context, ' (default: +1h, which hides entries of the future)')
     .option('--limit <count>', 'maximum number of entries', integer(0, LIMIT_MAX), 100)
     .option(
       '-f, --follow',
@@ -53,7 +59,7 @@ export function define(command: Command, context: Context): void {
     .option('--stack', 'print the stack traces of entries, too; --json always has them')
     .option(...JSON_OPTION)
   withExamples(
-    withConnections(options, 'clickhouse').addHelpText('after', WHERE_HELP),
+    withConnections(options, 'clickhouse'),
     ['logs --project shop --follow', 'the newest entries, then new ones'],
     ['logs --project shop --level error --since 15m', 'errors of the last 15 minutes'],
     ['logs --project shop --from 2026-11-20T08:00Z --until 2026-11-20T09:00Z', 'one hour'],

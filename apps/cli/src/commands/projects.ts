@@ -1,6 +1,6 @@
 import {
   type Project,
-  type ProjectLimitChanges,
+  type ProjectChanges,
   type ProjectLimits,
   readBackup,
   type Registry,
@@ -10,10 +10,12 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { readFile } from 'node:fs/promises'
 import * as consumers from 'node:stream/consumers'
 import type { Context } from '../context.ts'
-import { CliError, throwReadError } from '../errors.ts'
-import { integer, JSON_OPTION, SLUICE, withConnections, withExamples } from '../options.ts'
+import { throwReadError } from '../errors.ts'
+import { integer, JSON_OPTION, requireYes, SLUICE, withConnections, withExamples } from '../options.ts'
 import { keysOf, withRegistry } from '../redis-session.ts'
+import type { ClickHouseFlags } from '../service-access.ts'
 import { type Listing, printList } from '../terminal.ts'
+import { deleteRows } from './rows.ts'
 
 export function define(projects: Command, context: Context): void {
   const { stdin, stdout } = context
@@ -34,21 +36,20 @@ export function define(projects: Command, context: Context): void {
       'projects update shop --bytes-per-second unlimited --burst-entries default',
       "none, and the API's default",
     ],
+    ['projects update shop --retention-days 7', 'for rows that are accepted from now on'],
     ['projects disable shop', 'takes effect within five seconds'],
     ['projects delete shop --yes', 'without --yes, shows what would be deleted'],
+    ['projects delete shop --rows --yes', 'its rows and dead letters, too'],
     ['projects export', 'for a file; it contains no key'],
     ['projects import projects.json', 'restores a backup, deleted projects included'],
+    ['projects accept', 'after Redis has lost its data, to go on without a backup'],
   )
 
   projects
     .command('create')
     .description('create a project')
     .argument('<id>', 'lower-case letters, digits and hyphens; cannot be changed later')
-    .option(
-      '--retention-days <days>',
-      'days until rows expire: 1, 3, 7, 14, 30, 60, 90, 180, 365, 730 (default: 30)',
-      integer(1, 730),
-    )
+    .option('--retention-days <days>', `${RETENTIONS} (default: 30)`, integer(1, 730))
     .action(async (id: string, { retentionDays: days }: { retentionDays?: number }) => {
       const { retentionDays } = await withProjects((registry) => registry.projects.create(id, days))
       await stdout.write(
@@ -74,19 +75,25 @@ export function define(projects: Command, context: Context): void {
       await stdout.write(`${done} the project ${id}. Its requests are ${outcome} within five seconds.\n`)
     })
 
-  command('delete', 'permanently delete a project and its keys; its rows stay until they expire')
-    .option('--yes', 'confirms that the project is to be deleted')
-    .action(async (id: string, { yes }: { yes?: true }) => {
-      const idKeptUntil = await withProjects(async (registry) => {
-        const keys = (await keysOf(registry, id)).length
-        if (yes) return registry.projects.delete(id)
-        const what = `the project ${id} and its ${keys === 1 ? 'key' : `${keys} keys`}`
-        const rest = 'its rows would stay until they expire. Pass --yes to confirm'
-        throw new CliError(`this would permanently delete ${what}; ${rest}`)
-      })
-      const rest = `Its rows stay until they expire; its id is free again on ${idKeptUntil.toISOString()}.`
-      await stdout.write(`Deleted the project ${id}. ${rest}\n`)
-    })
+  withConnections(
+    command('delete', 'permanently delete a project and its keys; its rows expire later, without --rows')
+      .option('--rows', 'delete its rows and dead letters, too')
+      .option('--yes', 'confirms that the project is to be deleted'),
+    'clickhouse',
+  ).action(async (id: string, given: ClickHouseFlags & { rows?: true; yes?: true }) => {
+    const { rows, yes } = given
+    const keys = (await withProjects((registry) => keysOf(registry, id))).length
+    const what = `the project ${id} and its ${keys === 1 ? 'key' : `${keys} keys`}`
+    const remove = async (): Promise<void> => {
+      const idKeptUntil = await withProjects((registry) => registry.projects.delete(id))
+      const rest = `Its ${rows ? '' : 'rows stay until they expire; its '}id is free again on`
+      await stdout.write(`Deleted the project ${id}. ${rest} ${idKeptUntil.toISOString()}.\n`)
+    }
+    const owner = { what, delete: remove }
+    if (rows) return deleteRows({ ...projects.opts(), ...given, project: id }, context, owner)
+    requireYes(yes, `${what}; its rows would stay until they expire`)
+    return remove()
+  })
 
   projects
     .command('export')
@@ -114,10 +121,20 @@ export function define(projects: Command, context: Context): void {
           const imported = `Imported the project ${id} with ${keys.length} keys.\n`
           await stdout.write(isImported ? imported : `Left the project ${id} as it is: it exists.\n`)
         }
+        await registry.identity.accept()
       })
     })
 
-  const update = command('update', "change a project's rate limits; takes effect within five seconds")
+  projects
+    .command('accept')
+    .description('take the projects in Redis as those of this installation, after Redis has lost its data')
+    .action(async () => {
+      await withProjects((registry) => registry.identity.accept())
+      await stdout.write('Accepted the projects in Redis. All processes know within ten seconds.\n')
+    })
+
+  const update = command('update', "change a project's retention or limits; takes effect within five seconds")
+  update.option('--retention-days <days>', `${RETENTIONS}; of new rows only`, integer(1, 730))
   for (const [flags, limit, mayBeUnlimited] of [
     ['--entries-per-second <limit>', 'entries per second', true],
     ['--burst-entries <limit>', 'entries accepted at once after a pause', false],
@@ -135,9 +152,13 @@ export function define(projects: Command, context: Context): void {
   update.action(async (id: string, given: Readonly<Record<string, number | 'default'>>) => {
     // Commander derives the names of the options from their flags; they are equal to the names of the limits.
     const entries = Object.entries(given).map(([name, value]) => [name, value === 'default' ? null : value])
-    if (entries.length === 0) update.error('pass at least one limit to change')
-    const changes = Object.fromEntries(entries) as ProjectLimitChanges
-    const { limits } = await withProjects((registry) => registry.projects.setLimits(id, changes))
+    if (entries.length === 0) update.error('pass a retention or at least one limit to change')
+    const changes = Object.fromEntries(entries) as ProjectChanges
+    const { limits } = await withProjects((registry) => registry.projects.update(id, changes))
+    if (changes.retentionDays !== undefined)
+      await stdout.write(
+        `Retention of the project ${id}: ${changes.retentionDays} days for new rows. Stored rows keep their day of expiry.\n`,
+      )
     const [entriesPerSecond, burstEntries, bytesPerSecond, burstBytes] = limitCells(limits)
     await stdout.write(
       `Limits of the project ${id}: entries per second ${entriesPerSecond}, burst ${burstEntries}; ` +
@@ -145,6 +166,8 @@ export function define(projects: Command, context: Context): void {
     )
   })
 }
+
+const RETENTIONS = 'days until rows expire: 1, 3, 7, 14, 30, 60, 90, 180, 365, 730'
 
 /** The registry's value for an unlimited rate. */
 const UNLIMITED = 0

@@ -1,4 +1,5 @@
 import { MemoryTrend, type ProcessReport } from '@sluice/ops'
+import { registryProblems } from '@sluice/projects'
 import { processClock } from '@sluice/runtime'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
@@ -84,7 +85,8 @@ const UNKNOWN = 'unknown'
 const LABEL_WIDTH = 14
 
 export function statusText(status: Status, paint: Paint): string {
-  const { atMs, queue, lag, deadLetters, servers, processes, shards, errors } = status
+  const { atMs, queue, lag, deadLetters, servers, processes, registry, shards, errors } = status
+  const problem = registry && registryProblems[registry]
   const line = (label: string, value = UNKNOWN): string =>
     `${paint('dim', label.padEnd(LABEL_WIDTH))}${escapeControls(value)}\n`
   return [
@@ -95,6 +97,7 @@ export function statusText(status: Status, paint: Paint): string {
     line('Lag', processes && lagText(lag)),
     line('Dead letters', deadLetters && `${count(deadLetters.total)}, ${count(deadLetters.today)} today`),
     ...(servers.length === 0 ? [line('Redis')] : servers.map((server) => line('Redis', memoryText(server)))),
+    problem === undefined ? '' : line('Projects', problem),
     `\n${processTable(processes, paint)}`,
     ...(shards.length === 0 ? [] : [`\n${shardTable(shards, paint)}`]),
     ...errors.map((error) => `\n${paint('red', `Error: ${escapeControls(error)}`)}\n`),
@@ -133,13 +136,19 @@ function memoryText({ server, usedBytes, limitBytes, headroomS }: Status['server
 
 function processTable(processes: Status['processes'], paint: Paint): string {
   if (processes === undefined) return `${'Processes'.padEnd(LABEL_WIDTH)}${UNKNOWN}\n`
-  if (processes.length === 0) return `${paint('red', 'No process has reported itself in the last 15 s.')}\n`
+  const hasWorker = processes.some(({ role, isSilent }) => role === 'worker' && !isSilent)
+  const note = hasWorker
+    ? ''
+    : `${paint('red', 'No worker is running: none has reported itself in the last 15 s.')}\n`
+  if (processes.length === 0) return note
   const headings = ['PROCESS', 'HOST', 'PID', 'VERSION', 'UPTIME', 'IN HAND', 'STATE']
-  return table([headings, ...processes.map(processCells)], paint)
+  return `${table([headings, ...processes.map(processCells)], paint)}${note}`
 }
 
-function processCells({ role, host, pid, version, uptimeS, chunksHeld, notReady }: ProcessReport): string[] {
-  const state = notReady === undefined ? 'ready' : `not ready: ${notReady}`
+function processCells(report: ProcessReport): string[] {
+  const { role, host, pid, version, uptimeS, chunksHeld, notReady, isSilent, ageS } = report
+  const reported = notReady === undefined ? 'ready' : `not ready: ${notReady}`
+  const state = isSilent ? `has not reported for ${Math.floor(ageS)} s: frozen or dead` : reported
   return [role, host, `${pid}`, version, duration(uptimeS), known(chunksHeld, count), state]
 }
 

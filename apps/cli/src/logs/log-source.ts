@@ -11,6 +11,31 @@ export interface LogFilter {
   readonly where?: readonly MetadataFilter[] | undefined
 }
 
+/** An SQL condition, with what users pass in its parameters only. `from` is included, `until` is not. */
+export function logCondition(
+  projectId: string,
+  { level, service, environment, search, where = [] }: LogFilter,
+  { from, until }: Partial<TimeRange> = {},
+  /** The expression for a column. Default: its name. */
+  column: (name: string) => string = (name) => name,
+) {
+  const added = where.map((each, index) => metadataCondition(each, `where${index}`, column('metadata_text')))
+  const given = { project: projectId, level, service, environment, search, from, until }
+  const condition = [
+    'project_id = {project:String}',
+    ...(level === undefined ? [] : [`${column('level')} IN {level:Array(String)}`]),
+    ...(service === undefined ? [] : [`${column('service')} = {service:String}`]),
+    ...(environment === undefined ? [] : [`${column('environment')} IN {environment:Array(String)}`]),
+    ...(search === undefined
+      ? []
+      : [`positionCaseInsensitiveUTF8(${column('message')}, {search:String}) > 0`]),
+    ...(from === undefined ? [] : [`${column('timestamp')} >= {from:DateTime64(6, 'UTC')}`]),
+    ...(until === undefined ? [] : [`${column('timestamp')} < {until:DateTime64(6, 'UTC')}`]),
+    ...added.map((each) => each.condition),
+  ].join(' AND ')
+  return { condition, params: Object.assign(given, ...added.map(({ params }) => params)) as Params }
+}
+
 /** A range of timestamps, in UTC with microseconds, in ClickHouse's form. `from` is included, `until` is not. */
 export interface TimeRange {
   readonly from?: string | undefined
@@ -55,20 +80,11 @@ export class LogSource {
   readonly #signal: AbortSignal
 
   constructor(client: ClickHouseClient, projectId: string, filter: LogFilter, signal: AbortSignal) {
-    const { level, service, environment, search, where = [] } = filter
-    const added = where.map((condition, index) => metadataCondition(condition, `where${index}`))
-    const given = { project: projectId, level, service, environment, search }
+    const { condition, params } = logCondition(projectId, filter)
     this.#client = client
     this.#signal = signal
-    this.#params = Object.assign(given, ...added.map(({ params }) => params)) as Params
-    this.#matches = [
-      'project_id = {project:String}',
-      ...(level === undefined ? [] : ['level IN {level:Array(String)}']),
-      ...(service === undefined ? [] : ['service = {service:String}']),
-      ...(environment === undefined ? [] : ['environment IN {environment:Array(String)}']),
-      ...(search === undefined ? [] : ['positionCaseInsensitiveUTF8(message, {search:String}) > 0']),
-      ...added.map(({ condition }) => condition),
-    ].join(' AND ')
+    this.#params = params
+    this.#matches = condition
   }
 
   newest({ from, until }: TimeRange, limit: number): AsyncGenerator<(LogRow & Arrival)[]> {

@@ -54,7 +54,9 @@ function jsonString(json: string): string | undefined {
  * The metadata in a form that ClickHouse can parse. It rejects numbers beyond 64 bits, with all the metadata around them:
  * they become strings, as in the column `metadata`. Otherwise one such number would hide an entry from all filters.
  */
-const PARSEABLE_METADATA = `if(isValidJSON(metadata_text), metadata_text, replaceRegexpAll(metadata_text,
+const parseable = (
+  metadata: string,
+): string => `if(isValidJSON(${metadata}), ${metadata}, replaceRegexpAll(${metadata},
     '([\\\\[:,]\\\\s*)(-?[0-9]{19,}[0-9.eE+-]*|-?[0-9.]+[eE][+]?[0-9]{3,})', '\\\\1"\\\\2"'))`
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
@@ -62,7 +64,11 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 const SCALARS = "('String', 'Int64', 'UInt64', 'Double', 'Bool')"
 
 /** An SQL condition. The names and the value are in parameters only, whose own names begin with `prefix`. */
-export function metadataCondition({ paths, value, isString }: MetadataFilter, prefix: string) {
+export function metadataCondition(
+  { paths, value, isString }: MetadataFilter,
+  prefix: string,
+  metadata = 'metadata_text',
+) {
   const number = !isString && NUMBER.test(value) && Number.isFinite(Number(value)) ? Number(value) : undefined
   const params: Record<string, unknown> = { [`${prefix}value`]: value, [`${prefix}number`]: number }
   const alternatives = paths.flatMap((names, path) => {
@@ -71,7 +77,7 @@ export function metadataCondition({ paths, value, isString }: MetadataFilter, pr
       params[parameter] = name
       return `{${parameter}:String}`
     })
-    const access = [PARSEABLE_METADATA, ...parameters].join(', ')
+    const access = [parseable(metadata), ...parameters].join(', ')
     const type = `JSONType(${access})`
     const equals = `JSONExtractString(${access}) = {${prefix}value:String}`
     const found = [`(${type} IN ${isString ? "('String')" : SCALARS} AND ${equals})`]

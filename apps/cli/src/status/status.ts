@@ -9,6 +9,7 @@ import {
   type ShardReading,
   withoutSecrets,
 } from '@sluice/ops'
+import { Registry, type RegistryState } from '@sluice/projects'
 import { queuedRows, readRowTotals, type RowTotals, ShardCount } from '@sluice/queue'
 import { installationNames, processClock, readRedisTimeMs, redisServers } from '@sluice/runtime'
 import { withClickHouse } from '../clickhouse-session.ts'
@@ -27,6 +28,7 @@ export interface RedisReading {
   readonly shards: readonly ShardRows[]
   readonly servers: readonly ServerMemory[]
   readonly processes: readonly ProcessReport[] | undefined
+  readonly registry: RegistryState | undefined
   /** When the totals were read, on the monotonic clock. */
   readonly atMs: number
 }
@@ -65,7 +67,8 @@ export async function readStatus(
 
 const monotonicMs = (): number => processClock.nowMs()
 
-async function readRedis(access: RedisAccess, errors: string[]): Promise<RedisReading> {
+/** @param errors gets what could not be read */
+export async function readRedis(access: RedisAccess, errors: string[]): Promise<RedisReading> {
   /** In a cluster, a node may be unavailable while others are not. */
   const report = (what: string) => (error: unknown) =>
     void errors.push(`${what} were not read: ${messageOf(error)}`)
@@ -94,11 +97,13 @@ async function readRedis(access: RedisAccess, errors: string[]): Promise<RedisRe
     )
     const atMs = monotonicMs()
     const processes = await readProcesses(redis, access.prefix).catch(report('the processes'))
+    const { identity } = new Registry(redis, installationNames(access.prefix).registryPrefix)
+    const registry = await identity.read().catch(report('the projects'))
     for (const names of shards.names) {
       const failure = gauge.failureOf(names)
       if (failure !== undefined) errors.push(`shard ${names.shard} was not read: ${failure}`)
     }
-    return { shards: rows.flat(), servers: read.servers, processes, atMs }
+    return { shards: rows.flat(), servers: read.servers, processes, registry, atMs }
   })
 }
 
@@ -128,6 +133,8 @@ export interface Status extends Pick<Reading, 'deadLetters' | 'errors'> {
   /** `headroomS`: time until the limit at the rate of the readings so far. Infinity if the memory does not grow. */
   readonly servers: readonly (ServerMemory & { readonly headroomS: number })[]
   readonly processes: readonly ProcessReport[] | undefined
+  /** Whether the projects in Redis are those of the installation. */
+  readonly registry: RegistryState | undefined
 }
 
 export function statusOf(
@@ -151,6 +158,7 @@ export function statusOf(
     deadLetters,
     servers: redis?.servers.map((memory) => ({ ...memory, headroomS: trend.headroomS(memory) })) ?? [],
     processes: redis?.processes,
+    registry: redis?.registry,
     errors,
   }
 }
@@ -188,7 +196,7 @@ function sumOf(shards: readonly QueueStatus[]): QueueStatus {
 }
 
 function lagOf(processes: readonly ProcessReport[]): RecentLag | undefined {
-  const lags = processes.flatMap(({ lag }) => lag ?? [])
+  const lags = processes.flatMap(({ lag, isSilent }) => (isSilent ? [] : (lag ?? [])))
   const chunks = lags.reduce((sum, lag) => sum + lag.chunks, 0)
   if (chunks === 0) return undefined
   return {

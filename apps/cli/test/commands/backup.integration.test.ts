@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { expect, test } from 'vitest'
+import { Registry } from '@sluice/projects'
+import { connectRedis, installationNames } from '@sluice/runtime'
+import { expect, onTestFinished, test } from 'vitest'
 import { run } from '../../src/run.ts'
 import { testInstallation } from '../installation.ts'
 
@@ -17,6 +19,7 @@ test('projects, limits and keys are the same in another installation, without th
   await source.sluice('projects', 'create', 'shop', '--retention-days', '90')
   const limits = ['--entries-per-second', '1000', '--bytes-per-second', 'unlimited']
   await source.sluice('projects', 'update', 'shop', ...limits)
+  await source.sluice('projects', 'update', 'shop', '--retention-days', '30')
   await source.sluice('projects', 'create', 'empty')
   await source.sluice('projects', 'disable', 'empty')
   const flags = ['--project', 'shop', '--name', 'web', '--scope', 'read']
@@ -24,6 +27,9 @@ test('projects, limits and keys are the same in another installation, without th
   const backup = await source.sluice('projects', 'export')
   expect(backup).not.toContain(String(created?.['key']).slice(4))
 
+  const lost = await registryOf(target)
+  await lost.identity.reconcile('another')
+  expect(await lost.identity.read()).toBe('lost')
   expect(await importInto(target, backup)).toMatchObject({
     stdout: 'Imported the project empty with 0 keys.\nImported the project shop with 1 keys.\n',
   })
@@ -31,7 +37,22 @@ test('projects, limits and keys are the same in another installation, without th
     await source.objects('keys', 'list', '--project', 'shop'),
   )
   expect(await target.sluice('projects', 'export')).toBe(backup)
+  expect(await lost.identity.read()).toBe('known')
 })
+
+test('projects that are not those of the installation are accepted by a command', async () => {
+  const { identity } = await registryOf(source)
+  await identity.reconcile('another')
+  expect(await identity.read()).toBe('foreign')
+  await source.sluice('projects', 'accept')
+  expect(await identity.read()).toBe('known')
+})
+
+async function registryOf({ redisUrl, prefix }: typeof source): Promise<Registry> {
+  const redis = connectRedis(redisUrl, { failFast: false })
+  onTestFinished(() => redis.disconnect())
+  return new Registry(redis, installationNames(prefix).registryPrefix)
+}
 
 test('a deleted project is restored with its keys, and those revoked since then stay revoked', async () => {
   await source.sluice('projects', 'create', 'deleted')

@@ -18,6 +18,17 @@ test('rate limits are changed one by one, listed, and reset to the default', asy
   ])
 })
 
+test('the retention is changed for rows that are accepted from now on', async () => {
+  await sluice('projects', 'create', 'kept')
+  expect(await sluice('projects', 'update', 'kept', '--retention-days', '7')).toMatch(
+    /^Retention of the project kept: 7 days for new rows\. Stored rows keep their day of expiry\.\n/,
+  )
+  expect(await objects('projects', 'list')).toContainEqual(
+    expect.objectContaining({ id: 'kept', retentionDays: 7, rowsUntil: expect.any(String) as string }),
+  )
+  expect(await failing(['projects', 'update', 'kept', '--retention-days', '8'])).toContain('must be one of')
+})
+
 test('a project is disabled and enabled', async () => {
   await sluice('projects', 'create', 'paused')
   expect(await sluice('projects', 'disable', 'paused')).toContain('Disabled the project paused')

@@ -24,12 +24,22 @@ function shardRows(given: Partial<ShardRows> = {}): ShardRows {
 }
 
 function processReport(given: Partial<ProcessReport> = {}): ProcessReport {
-  return { id: 'p', role: 'api', host: 'web-1', pid: 7, version: '1.2.3', uptimeS: 60, ageS: 1, ...given }
+  return {
+    id: 'p',
+    role: 'api',
+    host: 'web-1',
+    pid: 7,
+    version: '1.2.3',
+    uptimeS: 60,
+    ageS: 1,
+    isSilent: false,
+    ...given,
+  }
 }
 
 /** A reading of an idle installation. */
 function readingOf(redis: Partial<RedisReading> = {}, given: Partial<Reading> = {}): Reading {
-  const idle = { shards: [shardRows()], servers: [], processes: [], atMs: 0 }
+  const idle = { shards: [shardRows()], servers: [], processes: [], registry: 'known' as const, atMs: 0 }
   return { redis: { ...idle, ...redis }, deadLetters: { total: 0, today: 0 }, errors: [], ...given }
 }
 
@@ -89,6 +99,7 @@ test('the JSON has null for what is unknown, and for the headroom of a server wh
     deadLetters: null,
     servers: [],
     processes: null,
+    registry: null,
     errors: ['no Redis'],
   })
   const growing = { headroomS: ({ server }: { server: string }) => (server === 'r:1' ? 1.23456 : Infinity) }
@@ -145,7 +156,27 @@ test('an idle installation without processes, at the first reading', () => {
   expect(lineOf(lines, 'Rates')).toBe('known after the next refresh')
   expect(lineOf(lines, 'Oldest chunk')).toBe('none waits or is in hand')
   expect(lineOf(lines, 'Lag')).toBe('no chunk was stored in the last minute')
-  expect(lines).toContain('No process has reported itself in the last 15 s.')
+  expect(lines).toContain('No worker is running: none has reported itself in the last 15 s.')
+})
+
+test('a process that no longer reports is named, and counts neither as running nor in the lag', () => {
+  const silent = { isSilent: true, ageS: 45.9, lag: { chunks: 1, meanS: 1, maxS: 1 } }
+  const processes = [processReport(), processReport({ role: 'worker', host: 'w-1', ...silent })]
+  const lines = linesOf(readingOf({ processes }))
+  expect(lineOf(lines, 'Lag')).toBe('no chunk was stored in the last minute')
+  expect(lineOf(lines, 'worker')).toMatch(/^w-1 .* has not reported for 45 s: frozen or dead$/)
+  expect(lines.filter((line) => line.startsWith('No '))).toEqual([
+    'No worker is running: none has reported itself in the last 15 s.',
+  ])
+})
+
+test.each([
+  ['known', undefined],
+  ['empty', undefined],
+  ['lost', expect.stringMatching(/^Redis has lost its data.* sluice projects import FILE/)],
+  ['foreign', expect.stringMatching(/^Redis has lost its data.* sluice projects import FILE/)],
+] as const)('what to do is said if the projects are lost or foreign: %s', (registry, text) => {
+  expect(lineOf(linesOf(readingOf({ registry })), 'Projects')).toEqual(text)
 })
 
 test.each([
