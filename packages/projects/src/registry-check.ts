@@ -5,9 +5,9 @@ import type { RegistryIdentity, RegistryState } from './identity.ts'
 const CHECK_INTERVAL_MS = 5_000
 
 const problems: Partial<Record<RegistryState, string>> = {
-  lost: 'Redis has lost its data: it has no projects. Restore them: sluice projects import FILE, or sluice projects accept',
+  lost: 'Redis has lost its data: it has no projects. Restore them: ./sluice projects import FILE, or ./sluice projects accept',
   foreign:
-    'Redis has lost its data: it has other projects than ClickHouse has rows of. Restore them: sluice projects import FILE, or sluice projects accept',
+    'Redis has lost its data: it has other projects than ClickHouse has rows of. Restore them: ./sluice projects import FILE, or ./sluice projects accept',
 }
 
 export interface RegistryCheckOptions {
