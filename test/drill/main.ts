@@ -6,8 +6,11 @@ import { Journal } from '@sluice/harness/journal'
 import { Load } from '@sluice/harness/load'
 import { tally } from '@sluice/harness/process-logs'
 import { describeSettlement, isExactlyOnce, settle } from '@sluice/harness/settle'
+import type { Installation } from '@sluice/local'
 import { shardNames } from '@sluice/queue'
 import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 const commandLine = new CommandLine(`npm run lab -- drill [options]
 
@@ -16,8 +19,9 @@ const commandLine = new CommandLine(`npm run lab -- drill [options]
   --drain-seconds N  how long the queue may take to become empty at the end; default 600
   --shards N         shards that are in use at any time of the run; default 1
 
-SLUICE_API_URL has the addresses of API processes, separated by commas, and SLUICE_API_KEY a key. REDIS_URL, SLUICE_PREFIX and
-CLICKHOUSE_URL, CLICKHOUSE_USERNAME, CLICKHOUSE_PASSWORD and CLICKHOUSE_DATABASE are those of the installation.
+The installation is the one that \`npm start\` runs, in the folder SLUICE_DATA_DIR (default .data). For another one, SLUICE_API_URL has the
+addresses of API processes, separated by commas, and SLUICE_API_KEY a key. REDIS_URL, SLUICE_PREFIX and CLICKHOUSE_URL, CLICKHOUSE_USERNAME,
+CLICKHOUSE_PASSWORD and CLICKHOUSE_DATABASE are its others.
 Exits with status 1 if an acknowledged entry is lost or duplicated.
 `)
 const values = commandLine.read({
@@ -31,12 +35,20 @@ const seconds = commandLine.positive('seconds', values.seconds)
 const drainDeadlineMs = commandLine.positive('drain-seconds', values['drain-seconds']) * 1_000
 const shards = commandLine.positive('shards', values.shards)
 const { env } = process
-const apiKey = env['SLUICE_API_KEY'] ?? commandLine.fail('SLUICE_API_KEY is not set')
-const apiUrls = (env['SLUICE_API_URL'] ?? 'http://127.0.0.1:3000').split(',')
+const localFile = join(env['SLUICE_DATA_DIR'] ?? '.data', 'local.json')
+const local: Partial<Installation> =
+  env['SLUICE_API_KEY'] === undefined && existsSync(localFile)
+    ? (JSON.parse(readFileSync(localFile, 'utf8')) as Installation)
+    : {}
+const apiKey =
+  env['SLUICE_API_KEY'] ??
+  local.apiKey ??
+  commandLine.fail(`\`npm start\` does not run (${localFile}), and SLUICE_API_KEY is not set`)
+const apiUrls = (env['SLUICE_API_URL'] ?? local.apiUrl ?? 'http://127.0.0.1:3000').split(',')
 const stores = {
-  redisUrl: env['REDIS_URL'] ?? 'redis://127.0.0.1:6379',
+  redisUrl: env['REDIS_URL'] ?? local.redisUrl ?? 'redis://127.0.0.1:6379',
   shards: shardNames(env['SLUICE_PREFIX'] ?? 'sluice', shards),
-  clickhouse: {
+  clickhouse: local.clickhouse ?? {
     url: env['CLICKHOUSE_URL'] ?? 'http://127.0.0.1:8123',
     username: env['CLICKHOUSE_USERNAME'] ?? 'default',
     password: env['CLICKHOUSE_PASSWORD'] ?? '',

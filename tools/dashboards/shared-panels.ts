@@ -5,8 +5,8 @@ export const accepted: Query = { legend: 'accepted', expr: sumRate('sluice_entri
 export const requestsByStatus = graph(
   'Requests',
   'reqps',
-  'Answers to POST /v1/logs, by status.',
-  by('status', 'sluice_http_requests_total', 'route=~"(/api)?/v1/logs"'),
+  'Responses to requests with entries, of all protocols, by status.',
+  by('status', 'sluice_http_requests_total', 'method=~"POST|PUT", route!="other"'),
 )
 
 export const ackLatency = graph(

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { CliError } from './errors.ts'
 
 /** How users call the command line. Every help page, advice and error that names a command starts with it. */
-export const SLUICE = 'sluice'
+export const SLUICE = './sluice'
 
 export function withExamples(
   command: Command,

@@ -44,7 +44,7 @@ test.each([
   ['send', '--timezone Mars', 'It must be a time zone such as UTC'],
   ['send', '--skip-lines 5-1', 'It must be a number of lines'],
 ])(
-  'the usage error `sluice %s %s` has exit code 2 and the help of its command',
+  'the usage error `./sluice %s %s` has exit code 2 and the help of its command',
   async (command, rest, reason) => {
     const context = fakeContext()
     expect(await run(`${command} ${rest}`.split(' ').filter(Boolean), context)).toBe(2)
@@ -52,7 +52,7 @@ test.each([
     expect(stderr).toMatch(/^sluice: /)
     expect(stderr).toContain(reason)
     expect(stderr).not.toContain('error:')
-    expect(stderr.endsWith(`\nRun \`${`sluice ${command}`.trim()} --help\` for usage.\n`)).toBe(true)
+    expect(stderr.endsWith(`\nRun \`${`./sluice ${command}`.trim()} --help\` for usage.\n`)).toBe(true)
   },
 )
 

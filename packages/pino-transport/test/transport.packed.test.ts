@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { readdir, realpath, symlink, writeFile } from 'node:fs/promises'
+import { cp, readdir, realpath, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -10,14 +10,17 @@ import { checkInstalled, compile, installPacked } from '../../client/test/suppor
 
 const run = promisify(execFile)
 const node = findProgram('node') ?? process.execPath
+const examples = fileURLToPath(new URL('../../../examples', import.meta.url))
 const nodeVersion = (await run(node, ['--version'])).stdout.trim()
 
 let project = ''
 beforeAll(async () => {
   const packed = await installPacked('client', 'pino-transport')
   project = packed.path
-  const pino = fileURLToPath(new URL('../node_modules/pino', import.meta.url))
-  await symlink(await realpath(pino), join(project, 'node_modules/pino'))
+  for (const logger of ['pino', 'winston']) {
+    const installed = join(examples, logger, 'node_modules', logger)
+    await symlink(await realpath(installed), join(project, 'node_modules', logger))
+  }
   return packed.remove
 }, 120_000)
 
@@ -58,6 +61,22 @@ describe('the installed archive', () => {
     const stack = expect.any(String) as string
     expect(entries.find(({ level }) => level === 'error')).toMatchObject({ message: 'no', stack })
     expect(await readdir(join(project, 'spool'))).toEqual([])
+  })
+
+  it.each([
+    ['pino', 4],
+    ['winston', 4],
+    ['console', 3],
+  ])(`runs examples/%s with Node ${nodeVersion}`, async (name, count) => {
+    const cwd = join(project, name)
+    await cp(join(examples, name), cwd, {
+      recursive: true,
+      filter: (path) => !path.endsWith('node_modules'),
+    })
+    const env = { ...process.env, SLUICE_API_URL: api.url, SLUICE_API_KEY: 'slk_test' }
+    await run(node, ['main.js'], { cwd, env })
+    const entries = api.received.flatMap(({ logs }) => logs)
+    expect(entries.map(({ service }) => service)).toEqual(Array.from({ length: count }, () => 'checkout'))
   })
 
   it('has compiled files, declarations, license and documentation, and depends on a version of the client', async () => {

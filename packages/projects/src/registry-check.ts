@@ -6,9 +6,9 @@ const CHECK_INTERVAL_MS = 5_000
 
 /** What is wrong in a state, and what to do. */
 export const registryProblems: Partial<Record<RegistryState, string>> = {
-  lost: 'Redis has lost its data: it has no projects. Restore them: sluice projects import FILE, or sluice projects accept',
+  lost: 'Redis has lost its data: it has no projects. Restore them: ./sluice projects import FILE, or ./sluice projects accept',
   foreign:
-    'Redis has lost its data: it has other projects than ClickHouse has rows of. Restore them: sluice projects import FILE, or sluice projects accept',
+    'Redis has lost its data: it has other projects than ClickHouse has rows of. Restore them: ./sluice projects import FILE, or ./sluice projects accept',
 }
 
 export interface RegistryCheckOptions {

@@ -1,6 +1,12 @@
 import { hashApiKey, isWellFormedApiKey, type Project, type Scope } from '@sluice/projects'
 import { Problem, retryAfter } from '../problems.ts'
-import { type Credential, credentialLimits, type CredentialSource, Credentials } from './credentials.ts'
+import {
+  type Credential,
+  credentialLimits,
+  type CredentialSource,
+  Credentials,
+  type KnownCredential,
+} from './credentials.ts'
 import { attemptLimits, FailedAttempts } from './failed-attempts.ts'
 import type { KeyUsage } from './key-usage.ts'
 
@@ -16,6 +22,8 @@ export class Authenticator {
   /** Requests whose API key was cached, and requests whose key was not. */
   cacheHits = 0
   cacheMisses = 0
+  /** Valid keys that Redis had, and does not have any more. */
+  keysLost = 0
 
   constructor(
     registry: CredentialSource,
@@ -56,10 +64,8 @@ export class Authenticator {
     else this.cacheHits += 1
     const credential = cached ?? (await this.#lookUp(keyHash, client.ip))
     if (credential === 'unknown') throw unauthorized()
+    if (!this.#isValid(credential)) throw unauthorized()
     const { record, project } = credential
-    const { deletedAt, expiresAt, revokedAt } = record
-    if (revokedAt !== undefined || (project !== undefined && deletedAt !== undefined)) throw unauthorized()
-    if (expiresAt !== undefined && Date.parse(expiresAt) <= this.#wallMs()) throw unauthorized()
     if (project !== undefined) identified?.(project)
     if (!record.scopes.includes('ingest')) throw new Problem('forbidden', missingScopeDetail(record.scopes))
     if (project?.enabled !== true)
@@ -73,13 +79,25 @@ export class Authenticator {
     this.#credentials.invalidate(change)
   }
 
+  #isValid({ record: { deletedAt, expiresAt, revokedAt }, project }: KnownCredential): boolean {
+    if (revokedAt !== undefined || (project !== undefined && deletedAt !== undefined)) return false
+    return expiresAt === undefined || Date.parse(expiresAt) > this.#wallMs()
+  }
+
   async #lookUp(keyHash: string, address: string): Promise<Credential> {
     const credentials = this.#credentials
     const inFlight = credentials.lookupInFlight(keyHash)
     if (inFlight !== undefined) return orUnavailable(inFlight)
     const nowMs = this.#monotonicMs()
+    const familiar = credentials.familiar(keyHash)
     // Keys that were valid before are always looked up, however many keys clients guess.
-    if (credentials.isFamiliar(keyHash)) return orUnavailable(credentials.lookUp(keyHash, nowMs))
+    if (familiar !== undefined) {
+      const credential = await orUnavailable(credentials.lookUp(keyHash, nowMs))
+      // All others keep their records.
+      if (credential === 'unknown' && familiar.project !== undefined && this.#isValid(familiar))
+        this.keysLost += 1
+      return credential
+    }
     this.#admit(address, nowMs)
     const credential = await orUnavailable(credentials.lookUp(keyHash, nowMs))
     const waitMs = credential === 'unknown' ? this.#failedAttempts.record(address, nowMs) : 0

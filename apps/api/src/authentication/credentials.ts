@@ -9,7 +9,7 @@ export interface CredentialSource {
   readonly identity: Pick<RegistryIdentity, 'read'>
 }
 
-interface KnownCredential {
+export interface KnownCredential {
   readonly record: ApiKeyRecord
   /** Undefined when it is deleted. */
   readonly project: Project | undefined
@@ -72,9 +72,9 @@ export class Credentials {
     return (this.#unknownUntilMs.get(keyHash) ?? 0) > monotonicMs ? 'unknown' : undefined
   }
 
-  /** Whether the last lookup of the key found it, however long ago. */
-  isFamiliar(keyHash: string): boolean {
-    return this.#known.has(keyHash)
+  /** What the last lookup of the key found, however long ago. */
+  familiar(keyHash: string): KnownCredential | undefined {
+    return this.#known.peek(keyHash)?.credential
   }
 
   /** How many lookups are in flight. */

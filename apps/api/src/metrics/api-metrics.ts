@@ -54,7 +54,7 @@ export function countApi(
 /** The parts of an API process that have counts. */
 export interface CountingParts {
   readonly requests: RequestCounts
-  readonly authenticator: Pick<Authenticator, 'cacheHits' | 'cacheMisses'>
+  readonly authenticator: Pick<Authenticator, 'cacheHits' | 'cacheMisses' | 'keysLost'>
   readonly intake: Pick<Intake, 'invalidEntries'>
   readonly overload: Pick<OverloadMonitor, 'status'>
   readonly bodies: Pick<BodyBudget, 'status'>
@@ -85,6 +85,7 @@ export function exportApi(metrics: Metrics, parts: CountingParts): void {
     ['sluice_request_decoded_bytes_total', 'Bytes of decoded bodies.', () => requests.decodedBytes],
     ['sluice_idempotency_replays_total', 'Replays of idempotent requests.', () => requests.replays],
     ['sluice_key_lookups_total', 'Lookups of API keys in the cache.', lookups, 'result'],
+    ['sluice_known_keys_lost_total', 'Valid keys that are gone.', () => authenticator.keysLost],
     ['sluice_overload_rejections_total', 'Requests rejected by an overload signal.', refused, 'signal'],
   ]
   for (const [name, help, read, ...labels] of counters) metrics.counter({ name, help, labels }, read)

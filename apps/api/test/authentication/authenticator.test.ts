@@ -57,6 +57,20 @@ describe('a key', () => {
     expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
   })
 
+  it.each([
+    ['is lost if Redis has no record of it any more', {}, 1],
+    ['was revoked, so it is not lost', { revokedAt }, 0],
+    ['has expired, so it is not lost', { expiresAt: '2026-11-19T00:00:00.000Z' }, 0],
+  ])('that was known %s', async (_what, fields, keysLost) => {
+    const { key, keyHash } = registry.addKey(fields)
+    await authenticate(`Bearer ${key}`)
+    registry.keysByHash.delete(keyHash)
+    authenticator.invalidate(keyHash)
+    for (let i = 0; i < 2; i += 1) expect(await authenticate(`Bearer ${key}`)).toBe('unauthorized')
+    await authenticate(`Bearer ${generateApiKey()}`)
+    expect(authenticator.keysLost).toBe(keysLost)
+  })
+
   it('of a project that was deleted, and imported without the key, is rejected', async () => {
     const deletedAt = '2026-11-19T00:00:00.000Z'
     expect(await authenticate(`Bearer ${registry.addKey({ deletedAt }).key}`)).toBe('unauthorized')

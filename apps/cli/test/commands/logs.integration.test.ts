@@ -40,7 +40,7 @@ async function logs(...flags: string[]) {
 }
 
 test.each(['nope', "x' OR 1=1"])('a project without entries is reported on stderr: %s', async (project) => {
-  const stderr = `sluice: the project ${project} has no entries; \`sluice projects list\` lists the projects\n`
+  const stderr = `sluice: the project ${project} has no entries; \`./sluice projects list\` lists the projects\n`
   expect(await logs('--project', project)).toEqual({ stdout: '', stderr })
 })
 
@@ -104,7 +104,7 @@ describe('logs', () => {
 
   test.each([
     [{ CLICKHOUSE_PASSWORD: 'wrong' }, 'rejects the user'],
-    [{ CLICKHOUSE_DATABASE: 'not_there' }, '`sluice migrate` creates them'],
+    [{ CLICKHOUSE_DATABASE: 'not_there' }, '`./sluice migrate` creates them'],
   ])('fail with the reason and advice with %j', async (environment, reason) => {
     expect(await failing(['logs', '--project', 'demo'], environment)).toContain(reason)
   })
