@@ -135,7 +135,7 @@ export class BatchSplitter {
   }
 
   async #splitWhole(pass: SplitPass): Promise<void> {
-    const { clock } = this.#deps
+    const { clock, events } = this.#deps
     const end = pass.rows.length
     const missing = await this.#findMissing(pass, pass.notRejected())
     pass.wasStored = missing.length === 0 && !pass.hasHistory
@@ -150,6 +150,8 @@ export class BatchSplitter {
       await clock.sleep(workerLimits.settleMs)
       left = await this.#findMissing(pass, left)
     }
+    if (left.length === 0 && pass.acceptedError instanceof ClickHouseError)
+      events.emit('stored despite error', pass.acceptedError)
     if (left.length > 0) {
       if (!(await this.#persist(pass, HALVED))) return
       await this.#insertParts(pass, { from: 0, to: end, lost: 0 })
@@ -327,7 +329,9 @@ export class BatchSplitter {
     suspects: ReadonlySet<number>,
   ): Promise<boolean> {
     const accepted = suspects.size === 0 ? [] : missing.filter((index) => !suspects.has(index))
-    const areStored = accepted.length > 0 && (await this.#consumeWith(pass, accepted, token)).at === 'stored'
+    const result = accepted.length === 0 ? undefined : await this.#consumeWith(pass, accepted, token)
+    if (result?.at === 'rejected') pass.acceptedError = result.error
+    const areStored = result?.at === 'stored'
     const consumed = new Set(areStored ? accepted.map((index) => partitionOf(pass, index)) : [])
     let isCertain = true
     for (const [partition, indexes] of Map.groupBy(missing, (index) => partitionOf(pass, index)))

@@ -24,6 +24,8 @@ export class SplitPass {
   readonly violations = new Map<number, ClickHouseError>()
   /** The constraints, by their errors, for which ClickHouse has rejected a row that was sent alone. */
   readonly confirmed = new Set<string>()
+  /** The error of the insert of all rows that ClickHouse seems to accept. */
+  acceptedError: unknown
   /** Rows that ClickHouse has rejected. They are not sent. */
   readonly rejected = new Set<number>()
   /** Whether an earlier repair may have sent parts. */

@@ -1,4 +1,4 @@
-import type { ClickHouseError, Suspect } from '@sluice/clickhouse'
+import type { Suspect } from '@sluice/clickhouse'
 import { rowColumns } from '@sluice/rows'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { EarlierAttempts, Suspension } from '../src/batch.ts'
@@ -526,7 +526,7 @@ describe('rows that a query finds', () => {
   })
 
   it('and violate a constraint are not all sent, if ClickHouse rejects one of them', async () => {
-    const violated = insertErrors.poison as ClickHouseError
+    const violated = insertErrors.poison
     fixture.findSuspects = (ids) => findRejected(ids).map(({ id }) => ({ id, violated }))
     const batch = batchOf(['a', 'poison-b', 'c', 'poison-d', 'poison-e'])
     expect(await fixture.split(batch)).toMatchObject({ at: 'stored', deadLettered: 3 })
@@ -536,7 +536,7 @@ describe('rows that a query finds', () => {
   })
 
   it('and violate a constraint are all sent, if ClickHouse accepts one of them', async () => {
-    const violated = insertErrors.poison as ClickHouseError
+    const violated = insertErrors.poison
     fixture.findSuspects = (ids) => ids.map((id) => ({ id, violated }))
     expect(await fixture.split(batchOf(['a', 'poison-b', 'c']))).toMatchObject({ deadLettered: 1 })
     expect(fixture.table.rows.toSorted()).toEqual(['a', 'c'])
