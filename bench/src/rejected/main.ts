@@ -82,6 +82,8 @@ async function drain(fraction: number, projectId: string): Promise<{ perS: numbe
 /** Sends entries of a project at a rate, and measures when those of another one can be queried. */
 async function compare(fraction: number, projectId: string): Promise<QueryableTimes> {
   const key = await makeProject(projectId)
+  // Probes of an earlier comparison have the same messages.
+  await store.clear()
   const probe = new QueryableProbe({ ...installation, url: `${apiUrl}/v1/logs` }, store)
   const result = probe.run()
   const startedMs = performance.now()
