@@ -166,7 +166,10 @@ export class KeyLookups {
     this.#records = undefined
     const { keys, identity } = this.#registry
     const records = await keys.findMany(gathered)
-    return { records, areAll: !records.includes(undefined) || (await identity.read()) === 'known' }
+    if (!records.includes(undefined)) return { records, areAll: true }
+    const areAll = (await identity.read()) === 'known'
+    // Once more: the projects may have been restored between the two reads.
+    return { records: areAll ? await keys.findMany(gathered) : records, areAll }
   }
 }
 

@@ -38,6 +38,7 @@ export function define(projects: Command, context: Context): void {
     ['projects delete shop --yes', 'without --yes, shows what would be deleted'],
     ['projects export', 'for a file; it contains no key'],
     ['projects import projects.json', 'restores a backup, deleted projects included'],
+    ['projects accept', 'without a backup, after new projects were created'],
   )
 
   projects
@@ -114,7 +115,16 @@ export function define(projects: Command, context: Context): void {
           const imported = `Imported the project ${id} with ${keys.length} keys.\n`
           await stdout.write(isImported ? imported : `Left the project ${id} as it is: it exists.\n`)
         }
+        await registry.identity.accept()
       })
+    })
+
+  projects
+    .command('accept')
+    .description('after Redis has lost its data: go on with the projects that it has now')
+    .action(async () => {
+      await withProjects((registry) => registry.identity.accept())
+      await stdout.write('Accepted the projects in Redis. API and worker go on within ten seconds.\n')
     })
 
   const update = command('update', "change a project's rate limits; takes effect within five seconds")
