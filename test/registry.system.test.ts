@@ -63,7 +63,9 @@ async function expectNotReady(reason: RegExp): Promise<void> {
 
 /** Empties Redis when ClickHouse knows the installation. */
 async function loseData(): Promise<void> {
-  await eventually(async () => expect(await select(installation.clickhouse, 'SELECT id FROM installations')).toHaveLength(1))
+  await eventually(async () =>
+    expect(await select(installation.clickhouse, 'SELECT id FROM installations')).toHaveLength(1),
+  )
   await redis.flushall()
 }
 

@@ -64,12 +64,12 @@ async function startAndWatch(
   const probe = await probePort(port, host)
   if ('code' in probe) throw new Error(describePort(host, port, probe.code))
   write('Starting Redis, ClickHouse, API and worker …')
-  const { opsPorts, redis, clickhouse, apiKey } = readEarlier(dataDir)
+  const { opsPorts, redis, clickhouse, project } = readEarlier(dataDir)
   const installation = await startInstallation({
     supervisor,
     redis,
     clickhouse,
-    apiKey,
+    earlier: project,
     note: write,
     api: { host, port: port === 0 ? undefined : port, opsPort: opsPorts?.api, environment },
     worker: { opsPort: opsPorts?.worker, environment },

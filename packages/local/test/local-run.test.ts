@@ -25,7 +25,7 @@ test('a later start uses the ports, passwords and key of the earlier one, from a
   writeLocalFile(dataDir, local)
   expect(readEarlier(dataDir)).toEqual({
     apiUrl: 'http://127.0.0.1:3000',
-    apiKey: 'slk_x',
+    project: { projectId: 'demo', apiKey: 'slk_x' },
     redis: { port: 4001, password: 'pass_-9' },
     clickhouse: { port: 4002, password: 'p' },
     opsPorts: { api: 4003, worker: 4004 },

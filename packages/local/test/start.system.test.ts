@@ -168,11 +168,35 @@ test('a stop is orderly even if ClickHouse does not respond', async () => {
 
 test('kill -9 leaves no process, and the next start delivers the accepted entries', async () => {
   const command = await start().isReady()
+  // So that nothing is stored before the kill.
+  process.kill(pidOf(command, 'apps/worker'), 'SIGSTOP')
   expect(await command.send('survives')).toBe(202)
   const processes = descendantsOf(command.child.pid)
   command.child.kill('SIGKILL')
   await allEnd(processes)
-  await (await start().isReady()).arrives('survives')
+  const next = await start().isReady()
+  expect(next.output).toContain('1 entry of the last run is on its way to ClickHouse.')
+  await next.arrives('survives')
+})
+
+test('a start without the data of Redis says so, and the key goes on working', async () => {
+  const first = await start().isReady()
+  expect(await first.send('before')).toBe(202)
+  await first.arrives('before')
+  const { apiKey, projectId } = first.local
+  first.child.kill('SIGTERM')
+  await first.exitCode
+  fs.rmSync(join(dataDir, 'redis'), { recursive: true })
+
+  const second = await start().isReady()
+  expect(second.output.match(/^Redis has lost its data: .*$/gm)).toEqual([
+    'Redis has lost its data: entries that were not yet stored are lost. The project demo and its key are restored from local.json.',
+  ])
+  expect(second.local).toMatchObject({ apiKey, projectId })
+  expect(await second.send('after')).toBe(202)
+  await second.arrives('after')
+  for (const opsUrl of Object.values(second.local.opsUrls))
+    expect(await (await fetch(`${opsUrl}/readyz`)).json()).toMatchObject({ status: 'ok' })
 })
 
 test('kill -9 of the parent npm stops everything', async () => {
