@@ -199,6 +199,54 @@ test('a start without the data of Redis says so, and the key goes on working', a
     expect(await (await fetch(`${opsUrl}/readyz`)).json()).toMatchObject({ status: 'ok' })
 })
 
+/** A small disk of its own for the data. Undefined if this machine permits no mounts. */
+function mountSmallDisk(): (() => void) | undefined {
+  fs.mkdirSync(dataDir)
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256m', 'tmpfs', dataDir], { stdio: 'ignore' })
+    return () => execFileSync('umount', ['--lazy', dataDir])
+  } catch {
+    return undefined
+  }
+}
+
+/** Fills the disk up to these bytes. */
+function fillDisk(leftBytes: number): void {
+  const { bavail, bsize } = fs.statfsSync(dataDir)
+  fs.writeFileSync(join(dataDir, 'filler'), Buffer.alloc(bavail * bsize - leftBytes))
+}
+
+test('a full disk is reported while it runs, in /readyz and at the next start, and nothing is lost', async (context) => {
+  const unmount = mountSmallDisk()
+  if (unmount === undefined) return context.skip('no mounts')
+  try {
+    const first = await start().isReady()
+    const full = `The disk of ${dataDir} is full (0 MB free). Free some space`
+    fillDisk(800_000)
+    await first.prints(full)
+    expect(await first.send('waits')).toBe(202)
+    await vi.waitFor(async () => {
+      const { reasons } = (await (await fetch(`${first.local.opsUrls.worker}/readyz`)).json()) as {
+        reasons: string[]
+      }
+      expect(reasons[0]).toContain('the disk of ClickHouse is full (NOT_ENOUGH_SPACE)')
+    }, 60_000)
+    first.child.kill('SIGTERM')
+    await first.exitCode
+
+    const second = start()
+    expect(await second.exitCode).toBe(1)
+    expect(second.output.trim().split('\n')).toEqual([expect.stringContaining('is full (')])
+
+    fs.rmSync(join(dataDir, 'filler'))
+    await (await start().isReady()).arrives('waits')
+  } finally {
+    running?.child.kill('SIGKILL')
+    await allEnd(descendantsOf(running?.child.pid))
+    unmount()
+  }
+})
+
 test('kill -9 of the parent npm stops everything', async () => {
   running = await new StartCommand(dataDir, { npmFolder: folder }).isReady()
   const processes = descendantsOf(running.child.pid)

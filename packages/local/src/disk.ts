@@ -1,0 +1,31 @@
+import { statfsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+/** ClickHouse reserves space before it writes: an insert of a full batch takes some tens of megabytes. */
+const FREE_BYTES_MIN = 64 * 1024 * 1024
+const BYTES_PER_MB = 1_000_000
+
+/** Free bytes of the disk with a folder. Of a folder that does not exist yet, those of its parent. */
+export type FreeBytes = (folder: string) => number
+
+function freeBytesOf(folder: string): number {
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize
+  } catch {
+    return dirname(folder) === folder ? Number.POSITIVE_INFINITY : freeBytesOf(dirname(folder))
+  }
+}
+
+/** Says which disk of the data directory is full: each store may have its own. Undefined if none is. */
+export function describeFullDisk(dataDir: string, freeBytes: FreeBytes = freeBytesOf): string | undefined {
+  for (const folder of [dataDir, join(dataDir, 'clickhouse'), join(dataDir, 'redis')]) {
+    const bytes = freeBytes(folder)
+    if (bytes < FREE_BYTES_MIN)
+      return (
+        `The disk of ${folder} is full (${Math.floor(bytes / BYTES_PER_MB)} MB free). ` +
+        'Free some space, or set SLUICE_DATA_DIR to a folder on another disk.'
+      )
+  }
+  return undefined
+}
