@@ -6,12 +6,13 @@ const FREE_BYTES_MIN = 64 * 1024 * 1024
 const BYTES_PER_MB = 1_000_000
 
 /** Free bytes of the disk with a folder. Of a folder that does not exist yet, those of its parent. */
-export type FreeBytes = (folder: string) => number
+type FreeBytes = (folder: string) => number
 
 function freeBytesOf(folder: string): number {
   try {
-    const { bavail, bsize } = statfsSync(folder)
-    return bavail * bsize
+    const { blocks, bavail, bsize } = statfsSync(folder)
+    // Such as /proc, which has no disk.
+    return blocks === 0 ? Number.POSITIVE_INFINITY : bavail * bsize
   } catch {
     return dirname(folder) === folder ? Number.POSITIVE_INFINITY : freeBytesOf(dirname(folder))
   }

@@ -27,10 +27,10 @@ export function findProgram(path, ...names) {
  * @param {string | undefined} path
  * @returns {string | undefined} why nothing can start on this machine
  */
-export function missingProgram(platform, path) {
+export function missingProgram(platform, path, unpacked = unpackedRedis) {
   if (platform === 'win32')
     return 'The embedded ClickHouse does not run on Windows. Use WSL, its Linux subsystem.'
-  if (existsSync(unpackedRedis) || findProgram(path, 'redis-server', 'valkey-server')) return undefined
+  if (existsSync(unpacked) || findProgram(path, 'redis-server', 'valkey-server')) return undefined
   const canDownload = findProgram(path, 'apt-get') && findProgram(path, 'dpkg-deb')
   return canDownload ? undefined : howToInstallRedis
 }

@@ -48,3 +48,19 @@ it.each(['empty', 'lost', 'foreign'] as const)(
     expect(await lookups.find('unknown')).toBeUndefined()
   },
 )
+
+it('a key that is restored while the state is read is found', async () => {
+  const restored = new FakeRegistry()
+  const { keyHash, record } = restored.addKey()
+  restored.keysByHash.clear()
+  const lookups = new KeyLookups({
+    keys: restored.keys,
+    identity: {
+      read: async () => {
+        restored.keysByHash.set(keyHash, record)
+        return 'known'
+      },
+    },
+  })
+  expect(await lookups.find(keyHash)).toEqual(record)
+})
