@@ -165,11 +165,10 @@ export class KeyLookups {
     this.#gathered = []
     this.#records = undefined
     const { keys, identity } = this.#registry
+    // Sent first, and on the same connection: if Redis is restored between the two reads, no missing key counts as unknown.
+    const state = identity.read().catch(() => undefined)
     const records = await keys.findMany(gathered)
-    if (!records.includes(undefined)) return { records, areAll: true }
-    const areAll = (await identity.read()) === 'known'
-    // Once more: the projects may have been restored between the two reads.
-    return { records: areAll ? await keys.findMany(gathered) : records, areAll }
+    return { records, areAll: !records.includes(undefined) || (await state) === 'known' }
   }
 }
 

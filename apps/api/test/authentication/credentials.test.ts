@@ -49,18 +49,11 @@ it.each(['empty', 'lost', 'foreign'] as const)(
   },
 )
 
-it('a key that is restored while the state is read is found', async () => {
-  const restored = new FakeRegistry()
-  const { keyHash, record } = restored.addKey()
-  restored.keysByHash.clear()
-  const lookups = new KeyLookups({
-    keys: restored.keys,
-    identity: {
-      read: async () => {
-        restored.keysByHash.set(keyHash, record)
-        return 'known'
-      },
-    },
-  })
-  expect(await lookups.find(keyHash)).toEqual(record)
+it('the state is read before the keys, so that a key that is restored in between is not unknown', async () => {
+  const empty = new FakeRegistry()
+  empty.state = 'lost'
+  empty.beforeAnswer = async () => {
+    empty.state = 'known'
+  }
+  await expect(new KeyLookups(empty).find(one.keyHash)).rejects.toThrow('Redis has lost its projects')
 })
