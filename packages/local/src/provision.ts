@@ -28,12 +28,13 @@ export async function withRegistry<T>(
 }
 
 const KEY_NAME = 'local'
+type Note = (text: string) => void
 
 /** Restores the project of an earlier run if Redis has no projects and does not know its key: Redis has lost its data. */
 export async function restoreProject(
   { projects, keys, identity }: Registry,
   { projectId: id, apiKey }: { readonly projectId: string; readonly apiKey: string },
-  note: (text: string) => void,
+  note: Note,
 ): Promise<void> {
   const hash = hashApiKey(apiKey)
   // The key of a deleted project stays known.
@@ -57,11 +58,7 @@ export async function restoreProject(
 }
 
 /** Says how many entries are in the queue. Failed chunks are not on their way: they need an operator. */
-export async function noteQueued(
-  redis: RedisConnection,
-  prefix: string,
-  note: (text: string) => void,
-): Promise<void> {
+export async function noteQueued(redis: RedisConnection, prefix: string, note: Note): Promise<void> {
   const shards = new ShardCount(redis, prefix, 1)
   await shards.refresh()
   const counts = shards.names.map(async ({ waitKey, activeKey, delayedKey, totalsKey }) => {
@@ -78,14 +75,11 @@ export async function noteQueued(
 const PROJECTS_MAX = 1_000
 
 /**
- * The id of a project that accepts entries: the earlier one, or `demo`, created if it is missing, or `demo-2` and so on. The id of a deleted project stays
- * reserved until its rows have expired, and a user may have disabled a project on purpose. `note` receives a line for each such id.
+ * The id of a project that accepts entries: the earlier one, or `demo`, created if it is missing, or `demo-2` and so on. The id of a deleted
+ * project stays reserved until its rows have expired, and a user may have disabled a project on purpose. `note` receives a line for each
+ * such id.
  */
-export async function usableProject(
-  { projects }: Registry,
-  note: (text: string) => void,
-  earlierId?: string,
-): Promise<string> {
+export async function usableProject({ projects }: Registry, note: Note, earlierId?: string): Promise<string> {
   if (earlierId !== undefined && (await projects.find(earlierId))?.enabled === true) return earlierId
   for (let number = 1; number <= PROJECTS_MAX; number++) {
     const id = number === 1 ? 'demo' : `demo-${number}`

@@ -10,11 +10,7 @@ export const howToInstallRedis =
   'Redis was not found. Install it with `sudo apt-get install redis-server` (Debian, Ubuntu), `brew install redis` ' +
   '(macOS) or `sudo dnf install valkey` (Fedora).'
 
-/**
- * @param {string | undefined} path
- * @param {...string} names
- * @returns {string | undefined} the first of these programs on the `PATH`
- */
+/** The first of these programs on the `PATH`. */
 export function findProgram(path, ...names) {
   const files = (path ?? '/usr/bin')
     .split(delimiter)
@@ -22,11 +18,7 @@ export function findProgram(path, ...names) {
   return files.find((file) => existsSync(file))
 }
 
-/**
- * @param {NodeJS.Platform} platform
- * @param {string | undefined} path
- * @returns {string | undefined} why nothing can start on this machine
- */
+/** Why nothing can start on this machine. */
 export function missingProgram(platform, path, unpacked = unpackedRedis) {
   if (platform === 'win32')
     return 'The embedded ClickHouse does not run on Windows. Use WSL, its Linux subsystem.'
