@@ -67,7 +67,8 @@ export class InsertHealth {
   get failure(): string | undefined {
     if (this.#failingSinceMs === undefined) return undefined
     const seconds = Math.floor((this.#clock.nowMs() - this.#failingSinceMs) / 1_000)
-    return `no insert has succeeded for ${seconds} s${this.#giveUp.signal.aborted ? '; its chunks are returned' : ''}`
+    const effect = this.#giveUp.signal.aborted ? ', its chunks are returned' : ''
+    return `no insert has succeeded for ${seconds} s${effect}: ${this.#lastError}`
   }
 
   #succeeded(): void {

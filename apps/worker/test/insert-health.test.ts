@@ -54,7 +54,7 @@ it('a worker is healthy, but for the time from a failed insert to the next succe
     await fail(lost)
     expect([isHealthy(), health.lastError]).toEqual([false, 'Error: connection lost'])
     await clock.pass(3_999)
-    expect(health.failure).toBe('no insert has succeeded for 3 s')
+    expect(health.failure).toBe('no insert has succeeded for 3 s: Error: connection lost')
     await fail(insertErrors.transient)
     // Without the message of ClickHouse, which may quote rows.
     expect(health.lastError).toBe('ClickHouse 252 TOO_MANY_PARTS')
@@ -73,7 +73,9 @@ it('a worker gives up when no insert has succeeded since the start of the first 
     expect(hasGivenUp()).toBe(false)
     await fail(insertErrors.transient)
     expect(hasGivenUp()).toBe(true)
-    expect(health.failure).toBe('no insert has succeeded for 10 s; its chunks are returned')
+    expect(health.failure).toBe(
+      'no insert has succeeded for 10 s, its chunks are returned: ClickHouse 252 TOO_MANY_PARTS',
+    )
     const { giveUpSignal } = health
     await succeed()
     expect([isHealthy(), hasGivenUp(), giveUpSignal.aborted]).toEqual([true, false, true])

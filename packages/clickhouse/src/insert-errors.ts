@@ -89,8 +89,16 @@ export const listedCodes: ReadonlyMap<string, ClassifiedError> = new Map(
   ),
 )
 
+const NOT_ENOUGH_SPACE = '243'
+
+/** ClickHouse has reserved no space, or the system has none for what it writes (ENOSPC). */
+const isDiskFull = (error: unknown): boolean =>
+  error instanceof ClickHouseError &&
+  (error.code === NOT_ENOUGH_SPACE || /\berrno: 28, strerror:/.test(error.message))
+
 /** Describes an error for a log. Of a ClickHouse error only the code and the name, since its message may quote rows. */
 export function describeError(error: unknown): string {
+  if (isDiskFull(error)) return 'the disk of ClickHouse is full (NOT_ENOUGH_SPACE)'
   if (error instanceof ClickHouseError) return `ClickHouse ${error.code} ${error.type ?? ''}`.trim()
   return error instanceof Error ? `${error.name}: ${error.message.slice(0, 200)}` : 'unknown'
 }

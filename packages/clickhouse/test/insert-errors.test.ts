@@ -17,6 +17,21 @@ it.each([
   expect(classifyInsertError(error)).toEqual({ failure, code })
 })
 
+it.each([
+  ['reserves no space', errorOf('243', 'NOT_ENOUGH_SPACE')],
+  [
+    'cannot write',
+    new ClickHouseError({
+      code: '75',
+      type: 'CANNOT_WRITE_TO_FILE_DESCRIPTOR',
+      message: 'Cannot write to file /data/x.bin: , errno: 28, strerror: No space left on device.',
+    }),
+  ],
+])('a full disk is called one when ClickHouse %s', (_what, error) => {
+  expect(classifyInsertError(error).failure).toBe('transient')
+  expect(describeError(error)).toBe('the disk of ClickHouse is full (NOT_ENOUGH_SPACE)')
+})
+
 it('describes an error of ClickHouse without its message, which may quote rows', () => {
   expect(describeError(errorOf('27', 'INCORRECT_DATA'))).toBe('ClickHouse 27 INCORRECT_DATA')
 })

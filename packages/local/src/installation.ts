@@ -1,7 +1,7 @@
 import { type ClickHouseAccess, migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
 import { type AppSettings, startApi, startWorker } from './apps.ts'
 import { type ClickHouseOptions, startClickHouse } from './clickhouse.ts'
-import { provisionProject, usableProject, withRegistry } from './provision.ts'
+import { noteQueued, provisionProject, restoreProject, usableProject, withRegistry } from './provision.ts'
 import { type RedisOptions, startRedis } from './redis.ts'
 import type { SupervisedProcess } from './supervised-process.ts'
 import { Supervisor } from './supervisor.ts'
@@ -62,7 +62,8 @@ export interface InstallationOptions extends ServicesOptions {
   readonly prefix?: string | undefined
   /** The project, created if it is missing. Default: `demo`, or `demo-2` and so on where the former were deleted or disabled. */
   readonly projectId?: string | undefined
-  readonly apiKey?: string | undefined
+  /** The project and the key of an earlier run. They are restored if Redis has lost them. */
+  readonly earlier?: { readonly projectId: string; readonly apiKey: string } | undefined
   readonly api?: AppSettings & { readonly port?: number | undefined; readonly host?: string | undefined }
   readonly worker?: AppSettings
 }
@@ -74,9 +75,12 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
   const { supervisor, redisUrl, clickhouse } = services
   try {
     await migrate(clickhouse, await readMigrations(migrationsFolder))
-    const [projectId, apiKey] = await withRegistry({ redisUrl, prefix }, async (registry) => {
-      const id = options.projectId ?? (await usableProject(registry, note))
-      return [id, await provisionProject(registry, id, options.apiKey)] as const
+    const [projectId, apiKey] = await withRegistry({ redisUrl, prefix }, async (registry, redis) => {
+      const { earlier } = options
+      if (earlier !== undefined) await restoreProject(registry, earlier, note)
+      await noteQueued(redis, prefix, note)
+      const id = options.projectId ?? (await usableProject(registry, note, earlier?.projectId))
+      return [id, await provisionProject(registry, id, earlier?.apiKey)] as const
     })
     const [api, worker] = await Promise.all([
       startApi(supervisor, { ...options.api, redisUrl, prefix }),

@@ -23,7 +23,7 @@ export function readEarlier(dataDir: string) {
     const local = JSON.parse(readFileSync(join(dataDir, 'local.json'), 'utf8')) as LocalFile
     return {
       apiUrl: local.apiUrl,
-      apiKey: local.apiKey,
+      project: { projectId: local.projectId, apiKey: local.apiKey },
       redis: { port: portOf(local.redisUrl), password: new URL(local.redisUrl).password },
       clickhouse: { port: portOf(local.clickhouse.url), password: local.clickhouse.password },
       opsPorts: { api: portOf(local.opsUrls.api), worker: portOf(local.opsUrls.worker) },

@@ -4,15 +4,18 @@ import { fileURLToPath } from 'node:url'
 import { apiSettings, readApiConfig } from '@sluice/api/config'
 import { SettingsError } from '@sluice/runtime'
 import { workerSettings } from '@sluice/worker/config'
+import { describeFullDisk } from './disk.ts'
 import { startInstallation } from './installation.ts'
 import { type LocalFile, readEarlier, writeLocalFile } from './local-file.ts'
 import { probePort } from './ports.ts'
+import { missingProgram } from './redis-program.mjs'
 import { describeExit, ProcessError } from './supervised-process.ts'
 import { DataDirectoryBusyError, Supervisor } from './supervisor.ts'
 
 const DEFAULT_DATA_DIR = fileURLToPath(new URL('../../../.data', import.meta.url))
 const DEFAULT_PORT = 3_000
 const UNPRIVILEGED_PORT_MIN = 1_024
+const DISK_CHECK_INTERVAL_MS = 2_000
 
 /** Settings of API and worker that have no effect here, because `npm start` runs Redis, ClickHouse and both processes itself. */
 const DETERMINED =
@@ -27,8 +30,10 @@ export async function runLocally(
   const dataDir = resolve(environment['SLUICE_DATA_DIR'] || DEFAULT_DATA_DIR)
   let supervisor: Supervisor | undefined
   try {
-    if (process.platform === 'win32')
-      throw new Error('The embedded ClickHouse does not run on Windows. Use WSL, its Linux subsystem.')
+    const missing = missingProgram(process.platform, environment['PATH'])
+    if (missing !== undefined) throw new Error(missing)
+    const full = describeFullDisk(dataDir)
+    if (full !== undefined) throw new Error(full)
     rejectDetermined(environment)
     const { HOST, PORT } = readApiConfig(environment)
     supervisor = await Supervisor.open({ dataDir })
@@ -64,12 +69,12 @@ async function startAndWatch(
   const probe = await probePort(port, host)
   if ('code' in probe) throw new Error(describePort(host, port, probe.code))
   write('Starting Redis, ClickHouse, API and worker …')
-  const { opsPorts, redis, clickhouse, apiKey } = readEarlier(dataDir)
+  const { opsPorts, redis, clickhouse, project } = readEarlier(dataDir)
   const installation = await startInstallation({
     supervisor,
     redis,
     clickhouse,
-    apiKey,
+    earlier: project,
     note: write,
     api: { host, port: port === 0 ? undefined : port, opsPort: opsPorts?.api, environment },
     worker: { opsPort: opsPorts?.worker, environment },
@@ -79,11 +84,32 @@ async function startAndWatch(
   const output = fstatSync(process.stdout.fd)
   write(welcome(installation, dataDir, output.isFile() && (output.mode & 0o077) !== 0))
   const exits = Object.values(installation.processes).map(async (each) => ({ each, exit: await each.exited }))
+  const checks = watchDisk(dataDir, write)
   const { each, exit } = await Promise.race(exits)
+  clearInterval(checks)
   throw new ProcessError(`${each.name} exited (${describeExit(exit)})`, each.logFile)
 }
 
+/** A full disk stops Redis at its next write. ClickHouse goes on without inserts, and the entries wait in Redis. */
+function watchDisk(dataDir: string, write: (line: string) => void): NodeJS.Timeout {
+  let last: string | undefined
+  const check = (): void => {
+    const full = describeFullDisk(dataDir)
+    if (full !== undefined && last === undefined) write(`✗ ${full}`)
+    if (full === undefined && last !== undefined) write('The disk has space again.')
+    last = full
+  }
+  return setInterval(check, DISK_CHECK_INTERVAL_MS)
+}
+
+/** What fails because of a full disk has many messages: of Redis, ClickHouse, SQLite and Node. The disk itself has one. */
 function explain(failure: unknown, dataDir: string): string {
+  const cause = explainFailure(failure, dataDir)
+  const full = describeFullDisk(dataDir)
+  return full === undefined || cause === full ? cause : `${full}\n  ${cause}`
+}
+
+function explainFailure(failure: unknown, dataDir: string): string {
   if (failure instanceof DataDirectoryBusyError) {
     const { apiUrl } = readEarlier(dataDir)
     const where = apiUrl === undefined ? '' : ` (API: ${apiUrl})`

@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import * as fs from 'node:fs'
 import { totalmem } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
+import { findProgram, howToInstallRedis, unpackedRedis } from './redis-program.mjs'
 import type { ProcessSpec, SupervisedProcess } from './supervised-process.ts'
 import { makeFolder, type Supervisor } from './supervisor.ts'
 
@@ -107,8 +107,6 @@ async function ask(url: string, command: (redis: Redis) => Promise<unknown>): Pr
   }
 }
 
-const UNPACKED = fileURLToPath(new URL('../../../node_modules/.cache/redis', import.meta.url))
-
 /**
  * Unpacks Debian's package with Redis, and the libraries that this system does not have, into the folder `$0`. Changes nothing
  * else, and needs no root. The checker is the server's program: in Debian's package redis-server, the server is the same link.
@@ -128,32 +126,28 @@ rm -rf "$0/lists" "$0/archives"`
 export async function findRedis(
   note: (line: string) => void = () => undefined,
 ): Promise<Pick<ProcessSpec, 'command' | 'environment'>> {
-  for (const folder of (process.env['PATH'] ?? '/usr/bin').split(delimiter)) {
-    for (const name of ['redis-server', 'valkey-server']) {
-      if (fs.existsSync(join(folder, name))) return { command: join(folder, name), environment: {} }
-    }
-  }
-  if (!fs.existsSync(UNPACKED)) {
+  const command = findProgram(process.env['PATH'], 'redis-server', 'valkey-server')
+  if (command !== undefined) return { command, environment: {} }
+  if (!fs.existsSync(unpackedRedis)) {
     note("Downloading Redis from Debian's packages …")
     await unpack()
   }
-  const libraries = fs.globSync(join(UNPACKED, '{usr/lib,lib}/*-linux-gnu'))
+  const libraries = fs.globSync(join(unpackedRedis, '{usr/lib,lib}/*-linux-gnu'))
   return {
-    command: join(UNPACKED, 'usr/bin/redis-server'),
+    command: join(unpackedRedis, 'usr/bin/redis-server'),
     environment: { LD_LIBRARY_PATH: libraries.join(':') },
   }
 }
 
 async function unpack(): Promise<void> {
-  fs.mkdirSync(dirname(UNPACKED), { recursive: true })
-  const folder = fs.mkdtempSync(`${UNPACKED}-`)
+  fs.mkdirSync(dirname(unpackedRedis), { recursive: true })
+  const folder = fs.mkdtempSync(`${unpackedRedis}-`)
   try {
     await promisify(execFile)('/bin/sh', ['-c', UNPACK, folder], { timeout: DOWNLOAD_DEADLINE_MS })
-    if (!fs.existsSync(UNPACKED)) fs.renameSync(folder, UNPACKED)
+    if (!fs.existsSync(unpackedRedis)) fs.renameSync(folder, unpackedRedis)
   } catch (error) {
     throw new Error(
-      'Redis was not found. Install it with `sudo apt-get install redis-server` (Debian, Ubuntu), `brew install redis` ' +
-        `(macOS) or \`sudo dnf install valkey\` (Fedora). Downloading it failed:\n${error instanceof Error ? error.message : String(error)}`,
+      `${howToInstallRedis} Downloading it failed:\n${error instanceof Error ? error.message : String(error)}`,
       { cause: error },
     )
   } finally {

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type LocalFile, readEarlier, writeLocalFile } from '../src/local-file.ts'
 import { describePort, welcome } from '../src/local-run.ts'
+import { howToInstallRedis, missingProgram } from '../src/redis-program.mjs'
 
 const local: LocalFile = {
   apiUrl: 'http://127.0.0.1:3000',
@@ -25,7 +26,7 @@ test('a later start uses the ports, passwords and key of the earlier one, from a
   writeLocalFile(dataDir, local)
   expect(readEarlier(dataDir)).toEqual({
     apiUrl: 'http://127.0.0.1:3000',
-    apiKey: 'slk_x',
+    project: { projectId: 'demo', apiKey: 'slk_x' },
     redis: { port: 4001, password: 'pass_-9' },
     clickhouse: { port: 4002, password: 'p' },
     opsPorts: { api: 4003, worker: 4004 },
@@ -49,6 +50,16 @@ test.each([
   ['no.such.host', 3000, 'ENOTFOUND', 'HOST=127.0.0.1 npm start'],
 ])('the remedy for %s:%i and %s is %s', (host, port, code, remedy) => {
   expect(describePort(host, port, code)).toMatch(new RegExp(`${remedy}$`))
+})
+
+test.each([
+  [['redis-server'], undefined],
+  [['valkey-server'], undefined],
+  [['apt-get', 'dpkg-deb'], undefined],
+  [['apt-get'], howToInstallRedis],
+])('with %j on the PATH, what is missing is %s', (programs, missing) => {
+  for (const program of programs) writeFileSync(join(dataDir, program), '')
+  expect(missingProgram('linux', `/no/such/folder:${dataDir}`, '/no/such/cache')).toBe(missing)
 })
 
 test('the printed commands quote the data directory, unless it is the default one, and have no key that others may read', () => {

@@ -168,11 +168,84 @@ test('a stop is orderly even if ClickHouse does not respond', async () => {
 
 test('kill -9 leaves no process, and the next start delivers the accepted entries', async () => {
   const command = await start().isReady()
+  // So that nothing is stored before the kill.
+  process.kill(pidOf(command, 'apps/worker'), 'SIGSTOP')
   expect(await command.send('survives')).toBe(202)
   const processes = descendantsOf(command.child.pid)
   command.child.kill('SIGKILL')
   await allEnd(processes)
-  await (await start().isReady()).arrives('survives')
+  const next = await start().isReady()
+  expect(next.output).toContain('1 entry of the last run is on its way to ClickHouse.')
+  await next.arrives('survives')
+})
+
+test('a start without the data of Redis says so, and the key goes on working', async () => {
+  const first = await start().isReady()
+  expect(await first.send('before')).toBe(202)
+  await first.arrives('before')
+  const { apiKey, projectId } = first.local
+  first.child.kill('SIGTERM')
+  await first.exitCode
+  fs.rmSync(join(dataDir, 'redis'), { recursive: true })
+
+  const second = await start().isReady()
+  expect(second.output.match(/^Redis has lost its data: .*$/gm)).toEqual([
+    'Redis has lost its data: entries that were not yet stored are lost. The project demo and its key are restored from local.json.',
+  ])
+  expect(second.local).toMatchObject({ apiKey, projectId })
+  expect(await second.send('after')).toBe(202)
+  await second.arrives('after')
+  for (const opsUrl of Object.values(second.local.opsUrls))
+    expect(await (await fetch(`${opsUrl}/readyz`)).json()).toMatchObject({ status: 'ok' })
+})
+
+/** A small disk of its own for the data. Undefined if this machine permits no mounts. */
+function mountSmallDisk(): (() => void) | undefined {
+  fs.mkdirSync(dataDir)
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256m', 'tmpfs', dataDir], { stdio: 'ignore' })
+    return () => execFileSync('umount', ['--lazy', dataDir])
+  } catch {
+    return undefined
+  }
+}
+
+/** Fills the disk up to these bytes. */
+function fillDisk(leftBytes: number): void {
+  const { bavail, bsize } = fs.statfsSync(dataDir)
+  fs.writeFileSync(join(dataDir, 'filler'), Buffer.alloc(bavail * bsize - leftBytes))
+}
+
+test('a full disk is reported while it runs, in /readyz and at the next start, and nothing is lost', async (context) => {
+  const unmount = mountSmallDisk()
+  if (unmount === undefined) context.skip('no mounts')
+  try {
+    const first = await start().isReady()
+    const full = `The disk of ${dataDir} is full (0 MB free). Free some space`
+    fillDisk(800_000)
+    await first.prints(full)
+    expect(await first.send('waits')).toBe(202)
+    await vi.waitFor(async () => {
+      const { reasons } = (await (await fetch(`${first.local.opsUrls.worker}/readyz`)).json()) as {
+        reasons: string[]
+      }
+      expect(reasons[0]).toContain('the disk of ClickHouse is full (NOT_ENOUGH_SPACE)')
+    }, 60_000)
+    first.child.kill('SIGTERM')
+    await first.exitCode
+
+    const second = start()
+    expect(await second.exitCode).toBe(1)
+    expect(second.output.trim().split('\n')).toEqual([expect.stringContaining('is full (')])
+
+    fs.rmSync(join(dataDir, 'filler'))
+    await (await start().isReady()).arrives('waits')
+  } finally {
+    const left = descendantsOf(running?.child.pid)
+    running?.child.kill('SIGKILL')
+    await allEnd(left)
+    unmount?.()
+  }
 })
 
 test('kill -9 of the parent npm stops everything', async () => {

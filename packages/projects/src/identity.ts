@@ -32,12 +32,18 @@ if accepted then
   redis.call('HDEL', KEYS[1], 'accepted')
 end`
 
-/** KEYS: the identity, the set of projects. */
+/**
+ * KEYS: the identity, the set of projects. ARGV: the id that the process has seen or ''. It counts until a worker has compared the one in
+ * ClickHouse.
+ *
+ * @returns the state, the id
+ */
 const READ = `
 local id, expected, accepted = unpack(redis.call('HMGET', KEYS[1], 'id', 'expected', 'accepted'))
-local isRight = accepted or not expected or id == expected
-if id or redis.call('EXISTS', KEYS[2]) == 1 then return isRight and 'known' or 'foreign' end
-return isRight and 'empty' or 'lost'`
+expected = expected or ARGV[1]
+local isRight = accepted or expected == '' or id == expected
+if id or redis.call('EXISTS', KEYS[2]) == 1 then return { isRight and 'known' or 'foreign', id or '' } end
+return { isRight and 'empty' or 'lost', '' }`
 
 /** KEYS: the identity. */
 const ACCEPT = `redis.call('HSET', KEYS[1], 'accepted', '1')`
@@ -48,6 +54,8 @@ const ACCEPT = `redis.call('HSET', KEYS[1], 'accepted', '1')`
  */
 export class RegistryIdentity {
   readonly #store: RegistryStore
+  /** The last id of a registry that was known. */
+  #seen = ''
 
   constructor(store: RegistryStore) {
     this.#store = store
@@ -55,7 +63,10 @@ export class RegistryIdentity {
 
   async read(): Promise<RegistryState> {
     const { names, run } = this.#store
-    return (await run(READ, [names.identity, names.projects], [])) as RegistryState
+    const answer = await run(READ, [names.identity, names.projects], [this.#seen])
+    const [state, id] = answer as [RegistryState, string]
+    if (state === 'known' && id !== '') this.#seen = id
+    return state
   }
 
   /**

@@ -28,7 +28,7 @@ export const PROJECT_ID = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
  * batch, so the number of retentions is kept small.
  */
 export const retentionDaysAllowed = [1, 3, 7, 14, 30, 60, 90, 180, 365, 730] as const
-const retentionDaysDefault = 30
+export const retentionDaysDefault = 30
 
 /**
  * How long the id of a deleted project and its keys are kept beyond the retention. The API may accept a row until its

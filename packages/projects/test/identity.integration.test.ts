@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { Registry } from '../src/registry.ts'
 import { RegistryFixture } from './registry-fixture.ts'
 
 let fixture: RegistryFixture
@@ -21,4 +22,21 @@ it('projects that are not those of ClickHouse are lost or foreign, until an oper
   expect(await identity.read()).toBe('known')
   await identity.reconcile('y')
   expect(await identity.read()).toBe('foreign')
+})
+
+it('a process that has seen the registry knows without a worker that projects created since then are others', async () => {
+  const { registry, redis, prefix } = fixture
+  const { identity, projects } = registry
+  expect(await identity.read()).toBe('empty')
+  await projects.create('before')
+  expect(await identity.reconcile(undefined)).toBeDefined()
+  expect(await identity.read()).toBe('known')
+
+  await redis.del(await fixture.redisKeys())
+  expect(await identity.read()).toBe('lost')
+  await projects.create('since')
+  expect(await identity.read()).toBe('foreign')
+  expect(await new Registry(redis, prefix).identity.read()).toBe('known')
+  await identity.accept()
+  expect(await identity.read()).toBe('known')
 })

@@ -165,8 +165,10 @@ export class KeyLookups {
     this.#gathered = []
     this.#records = undefined
     const { keys, identity } = this.#registry
+    // Sent first, and on the same connection: if Redis is restored between the two reads, no missing key counts as unknown.
+    const state = identity.read().catch(() => undefined)
     const records = await keys.findMany(gathered)
-    return { records, areAll: !records.includes(undefined) || (await identity.read()) === 'known' }
+    return { records, areAll: !records.includes(undefined) || (await state) === 'known' }
   }
 }
 

@@ -48,3 +48,12 @@ it.each(['empty', 'lost', 'foreign'] as const)(
     expect(await lookups.find('unknown')).toBeUndefined()
   },
 )
+
+it('the state is read before the keys, so that a key that is restored in between is not unknown', async () => {
+  const empty = new FakeRegistry()
+  empty.state = 'lost'
+  empty.beforeAnswer = async () => {
+    empty.state = 'known'
+  }
+  await expect(new KeyLookups(empty).find(one.keyHash)).rejects.toThrow('Redis has lost its projects')
+})

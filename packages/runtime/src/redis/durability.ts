@@ -38,6 +38,8 @@ export class DurabilityCheck {
   readonly #options: DurabilityCheckOptions
   /** Why the process is not ready with each server that was checked, by its address. */
   readonly #problems = new Map<string, readonly string[]>()
+  /** Why each server that rejects all writes does so. */
+  readonly #unwritable = new Map<string, string>()
   /** What the last check of the replicas of each server has found. */
   readonly #replication = new Map<string, ReplicationFindings>()
   /** The address of the server that each logged message was about. */
@@ -59,17 +61,19 @@ export class DurabilityCheck {
 
   /** Ready when at least one server was checked, and no checked server is unsafe. */
   get readiness(): Readiness {
-    if (this.#options.allowUnsafe) return { ready: true, reasons: [] }
+    const unwritable = [...this.#unwritable.values()]
+    if (this.#options.allowUnsafe) return { ready: unwritable.length === 0, reasons: unwritable }
     if (this.#problems.size === 0)
       return { ready: false, reasons: ['the settings of Redis are not checked yet'] }
-    const reasons = [...this.#problems.values(), this.#options.durable.readiness.reasons].flat()
+    const problems = [...this.#problems.values(), this.#options.durable.readiness.reasons].flat()
+    const reasons = [...unwritable, ...problems]
     return { ready: reasons.length === 0, reasons }
   }
 
   /** Never rejects. */
   async #check(): Promise<void> {
     const servers = new Map(redisServers(this.#options.redis).map((server) => [addressOf(server), server]))
-    for (const results of [this.#problems, this.#replication])
+    for (const results of [this.#problems, this.#unwritable, this.#replication])
       for (const address of results.keys()) if (!servers.has(address)) results.delete(address)
     for (const [message, address] of this.#logged) if (!servers.has(address)) this.#logged.delete(message)
     await Promise.all([...servers].map(([address, server]) => this.#checkServer(address, server)))
@@ -78,6 +82,7 @@ export class DurabilityCheck {
   async #checkServer(address: string, server: Redis): Promise<void> {
     let values: Values
     try {
+      await this.#checkWrites(address, server)
       values = await readValues(server)
     } catch {
       // The server is unavailable. The owner of the connection logs it, and the last result holds.
@@ -89,6 +94,19 @@ export class DurabilityCheck {
     const reasons = [...problemsOf(address, values), ...(await this.#checkReplicas(address, server))]
     this.#problems.set(address, reasons)
     for (const reason of reasons) this.#logOnce(this.#options.allowUnsafe ? 'warn' : 'error', address, reason)
+  }
+
+  /** With `appendfsync always` Redis exits instead. @throws if the server is unavailable */
+  async #checkWrites(address: string, server: Redis): Promise<void> {
+    const persistence = await server.info('persistence').catch((error: unknown) => {
+      if (!isForbidden(error)) throw error
+      return ''
+    })
+    if (redisInfoField(persistence, 'aof_last_write_status') === 'err') {
+      const reason = `the disk of Redis${address} is full, or fails: its append-only file cannot be written (MISCONF)`
+      this.#unwritable.set(address, reason)
+      this.#logOnce('error', address, reason)
+    } else if (this.#unwritable.delete(address)) this.#options.logger.info(`Redis${address} writes again`)
   }
 
   /** @returns why the process is not ready */

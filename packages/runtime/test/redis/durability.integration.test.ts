@@ -95,3 +95,15 @@ it('is ready, with a warning, if an unsafe Redis is allowed, or its user may rea
     expect(errors).not.toHaveBeenCalled()
   }
 })
+
+it.each([false, true])('is not ready while Redis cannot write its file: %s', async (allowUnsafe) => {
+  const { check, errors, redis } = startCheck({ allowUnsafe })
+  await expect.poll(() => redis.status).toBe('ready')
+  await expect.poll(() => check.readiness).toEqual(READY)
+  const info = vi.spyOn(redis, 'info').mockResolvedValue('aof_last_write_status:err\r\n')
+  const reason = `the disk of Redis ${address} is full, or fails: its append-only file cannot be written (MISCONF)`
+  await expect.poll(() => check.readiness, { timeout: 10_000 }).toEqual({ ready: false, reasons: [reason] })
+  expect(errors).toHaveBeenCalledExactlyOnceWith({}, reason)
+  info.mockRestore()
+  await expect.poll(() => check.readiness, { timeout: 10_000 }).toEqual(READY)
+})
