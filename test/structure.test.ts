@@ -86,15 +86,21 @@ it('has no import cycle between folders, files or packages', () => {
  * replaces. Raising a budget is a decision: its reason goes next to the number.
  */
 const budgets: Readonly<Record<string, number>> = {
-  'apps/api': 10_200,
-  'apps/cli': 3_600,
-  'apps/worker': 2_600,
-  'packages/clickhouse': 1_550,
+  // Keys that Redis does not have are not judged while its projects are lost.
+  'apps/api': 10_250,
+  // `rows delete`, retention, `projects accept`, processes that are silent.
+  'apps/cli': 3_800,
+  // Rejected rows are found by a query, and a batch with them costs a few inserts.
+  'apps/worker': 2_950,
+  // The query for rejected rows, the id of the installation.
+  'packages/clickhouse': 1_800,
   'packages/client': 3_300,
-  'packages/local': 1_100,
+  // A full disk, a lost folder of Redis, and what is on its way.
+  'packages/local': 1_250,
   'packages/ops': 1_050,
   'packages/pino-transport': 750,
-  'packages/projects': 950,
+  // The identity of the registry, retention that changes.
+  'packages/projects': 1_150,
   'packages/queue': 2_400,
   'packages/records': 650,
   'packages/row-scanner': 500,

@@ -485,10 +485,11 @@ describe('a token without its rows', () => {
   })
 })
 
-describe('rows that a query finds', () => {
-  const findRejected = (ids: readonly string[]): Suspect[] =>
-    ids.filter((id) => id.startsWith('poison')).map((id) => ({ id }))
+function findRejected(ids: readonly string[]): Suspect[] {
+  return ids.filter((id) => id.startsWith('poison')).map((id) => ({ id }))
+}
 
+describe('rows that a query finds', () => {
   it('are sent alone after all others, which consume the token, and have dead letters in one insert', async () => {
     fixture.findSuspects = findRejected
     const batch = batchOf(['a', 'poison-b', 'c', 'poison-d'])
