@@ -14,7 +14,7 @@ const hook = `
 test('the help starts fast: it loads no module of the packages', async () => {
   const args = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`, program, 'help']
   const { stdout, stderr } = await promisify(execFile)(process.execPath, args)
-  expect(stdout).toContain('Usage: sluice')
+  expect(stdout).toContain('Usage: ./sluice')
   const modules = stderr.split('\n')
   expect(modules.filter((url) => url.includes('/apps/cli/src/'))).not.toEqual([])
   expect(modules.filter((url) => url.includes('/packages/'))).toEqual([])

@@ -173,8 +173,8 @@ test('a process that no longer reports is named, and counts neither as running n
 test.each([
   ['known', undefined],
   ['empty', undefined],
-  ['lost', expect.stringMatching(/^Redis has lost its data.* sluice projects import FILE/)],
-  ['foreign', expect.stringMatching(/^Redis has lost its data.* sluice projects import FILE/)],
+  ['lost', expect.stringMatching(/^Redis has lost its data.* .\/sluice projects import FILE/)],
+  ['foreign', expect.stringMatching(/^Redis has lost its data.* .\/sluice projects import FILE/)],
 ] as const)('what to do is said if the projects are lost or foreign: %s', (registry, text) => {
   expect(lineOf(linesOf(readingOf({ registry })), 'Projects')).toEqual(text)
 })
