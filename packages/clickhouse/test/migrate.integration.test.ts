@@ -28,7 +28,12 @@ it('may run several times in parallel, and does nothing when it runs again', asy
   expect(await migrate(access, migrations)).toEqual([])
   const query = 'SELECT engine FROM system.tables WHERE database = {database: String} ORDER BY engine'
   const tables = await select<{ engine: string }>(client, query, { database })
-  expect(tables.map(({ engine }) => engine)).toEqual(['MergeTree', 'MergeTree', 'MergeTree', 'ReplacingMergeTree'])
+  expect(tables.map(({ engine }) => engine)).toEqual([
+    'MergeTree',
+    'MergeTree',
+    'MergeTree',
+    'ReplacingMergeTree',
+  ])
 })
 
 it('does not use the tables of a single server for a cluster, and creates nothing on a cluster that does not exist', async () => {
