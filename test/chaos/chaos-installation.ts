@@ -1,8 +1,8 @@
 import { migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
-import { eventually, FaultProxy } from '@sluice/harness'
+import { eventually, FaultProxy, pause } from '@sluice/harness'
 import { command } from '@sluice/harness/clickhouse'
 import type { Journal } from '@sluice/harness/journal'
-import { type Accounts, readAccounts } from '@sluice/harness/metrics'
+import { type Accounts, readAccounts, REPORTED_WITHIN_MS } from '@sluice/harness/metrics'
 import { PowerDisk } from '@sluice/harness/power-disk'
 import { settle, type Settlement } from '@sluice/harness/settle'
 import { startTestServices } from '@sluice/harness/test-installation'
@@ -158,6 +158,8 @@ export class ChaosInstallation {
   async settle(journal: Journal, drainDeadlineMs?: number): Promise<ChaosSettlement> {
     let accounts: Accounts | undefined
     const drained = async (): Promise<void> => {
+      // What the metrics show was read before the last entries came.
+      await pause(REPORTED_WITHIN_MS)
       accounts = await readAccounts(this.#opsUrls)
       await Promise.all(this.apps.map((victim) => victim.retire()))
     }

@@ -1,7 +1,7 @@
 import { pause } from './waiting.ts'
 
 /** The interval at which one process of an installation reads the state of the queues, and a margin. */
-const REPORTED_WITHIN_MS = 20_000
+export const REPORTED_WITHIN_MS = 20_000
 const POLL_MS = 500
 
 /** The samples of a page `/metrics`: the value of each series, by its name and labels as they are written there. */
