@@ -59,7 +59,7 @@ describe.each(samples)('%s', (_path, protocol) => {
     expect(steps).toBeGreaterThanOrEqual(isStopped ? 0 : Math.floor(body.length / STEP_BYTES) - 2)
     for (const [text] of parse.mock.calls) {
       expect(text.length).toBeLessThanOrEqual(valueBounds.bytesMax)
-      // All but long texts counts to the weight.
+      // Everything except for long texts counts towards the weight.
       expect(text.split(',').length).toBeLessThan(valueBounds.weightMax / 2)
     }
   })

@@ -54,7 +54,7 @@ export async function deleteRows(
   owner?: { readonly what: string; readonly delete: () => Promise<void> },
 ): Promise<void> {
   const { project, yes } = options
-  // An empty id is that of dead letters of unknown projects.
+  // Dead letters of unknown projects have an empty id.
   if (!PROJECT_ID.test(project)) throw new CliError(`${project} is not the id of a project`)
   const redis = await redisAccess(options, context)
   const access = await clickhouseAccess(options, context, redis)

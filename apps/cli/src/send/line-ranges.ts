@@ -24,7 +24,7 @@ export function formatLineRanges(ranges: readonly LineRange[]): string {
   return ranges.map(({ first, last }) => `${first}-${last}`).join(',')
 }
 
-/** The lines that must not be sent again: those of earlier runs, and those up to `handled` except the `unanswered` ones. */
+/** The lines that must not be sent again: lines of earlier runs, and all lines up to `handled` except for the `unanswered` ones. */
 export function linesToSkip(
   handled: number,
   unanswered: readonly LineRange[],
