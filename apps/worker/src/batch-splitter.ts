@@ -8,6 +8,7 @@ import {
   type InsertResult,
   type RowCheck,
   type RowInserter,
+  SETTLE_MS,
 } from '@sluice/clickhouse'
 import type { BatchLedger, HeldChunk } from '@sluice/queue'
 import { compressRows, rowAsJson, rowKey, rowsOfFrame } from '@sluice/rows'
@@ -136,7 +137,6 @@ export class BatchSplitter {
 
   async #splitWhole(pass: SplitPass): Promise<void> {
     const { clock, events } = this.#deps
-    const end = pass.rows.length
     const missing = await this.#findMissing(pass, pass.notRejected())
     pass.wasStored = missing.length === 0 && !pass.hasHistory
     const suspects = await this.#findSuspects(pass, missing)
@@ -147,14 +147,14 @@ export class BatchSplitter {
     if (suspects.size > 0) left = await this.#findMissing(pass, left)
     if (suspects.size > 0 && left.length > 0) {
       // An insert that ClickHouse has just found to be a copy may be followed by the rows of the original.
-      await clock.sleep(workerLimits.settleMs)
+      await clock.sleep(SETTLE_MS)
       left = await this.#findMissing(pass, left)
     }
     if (left.length === 0 && pass.acceptedError instanceof ClickHouseError)
       events.emit('stored despite error', pass.acceptedError)
     if (left.length > 0) {
       if (!(await this.#persist(pass, HALVED))) return
-      await this.#insertParts(pass, { from: 0, to: end, lost: 0 })
+      await this.#insertParts(pass, { from: 0, to: pass.rows.length, lost: 0 })
     }
     for (const group of groupsOf([...pass.alone])) await this.#insertAlone(pass, group)
   }

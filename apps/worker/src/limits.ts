@@ -27,8 +27,6 @@ export const workerLimits = {
    * time is over. The kernel sends the data of a closed connection again for about 100 s.
    */
   insertLingerMaxMs: 120_000,
-  /** Far longer than ClickHouse takes from the record of a token to the rows. */
-  settleMs: 2_000,
   /** A claim that takes longer leaves its insert slot to others. Redis responds within milliseconds, or it is unavailable. */
   claimMaxMs: 2_000,
   /** A third of the time for which a lease is valid. */

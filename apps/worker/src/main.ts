@@ -133,7 +133,7 @@ await runProcess({
     )
 
     const installations = new Installations(clickhouse, watch)
-    const registryCheck = stack.adopt(
+    const registryCheck = stopAtEnd(
       new RegistryCheck({
         redis,
         identity: new Registry(redis, installationNames(config.SLUICE_PREFIX).registryPrefix).identity,
@@ -143,7 +143,6 @@ await runProcess({
         },
         logger,
       }),
-      (its) => its.stop(),
     )
 
     const health = new InsertHealth(clock, events)

@@ -3,7 +3,7 @@ import { toClickHouseTime } from '@sluice/rows'
 import { parseObject } from '@sluice/runtime'
 import { hash } from 'node:crypto'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
-import { insertStream, queryIds, type QueryWatcher, selectRows } from './query-watch.ts'
+import { insertStream, lookUp, queryIds, type QueryWatcher } from './query-watch.ts'
 import { quote } from './sql.ts'
 import { deadLettersTable } from './tables.ts'
 
@@ -63,15 +63,10 @@ export class DeadLetters {
     const [projects, hashes] = [letters.map(({ text }) => projectOf(text)), [...byHash.keys()]].map(
       (values) => values.map(quote).join(', '),
     )
-    const stored = await selectRows<{ hash: string }>(
-      this.#client,
-      this.#watch,
-      queryIds.lookup(this.#makeId()),
-      {
-        query: `SELECT lower(hex(SHA256(text))) AS hash FROM ${deadLettersTable}
-          WHERE project_id IN (${projects}) AND hash IN (${hashes})`,
-      },
-    )
+    const stored = await lookUp<{ hash: string }>(this.#client, this.#watch, {
+      query: `SELECT lower(hex(SHA256(text))) AS hash FROM ${deadLettersTable}
+        WHERE project_id IN (${projects}) AND hash IN (${hashes})`,
+    })
     for (const { hash: found } of stored) byHash.delete(found)
     return [...byHash.values()]
   }

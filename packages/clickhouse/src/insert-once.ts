@@ -1,7 +1,7 @@
 import { ClickHouseError } from '@clickhouse/client'
 
 /** Far longer than a server takes from the record of a token to the rows. After it, an insert that began has succeeded or failed. */
-const SETTLE_MS = 2_000
+export const SETTLE_MS = 2_000
 /** QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: nothing was done. */
 const STILL_RUNNING = '216'
 

@@ -1,6 +1,5 @@
 import type { ClickHouseClient } from '@clickhouse/client'
-import { randomUUID } from 'node:crypto'
-import { queryIds, type QueryWatcher, selectRows } from './query-watch.ts'
+import { lookUp, type QueryWatcher } from './query-watch.ts'
 
 /** The table of migrations/0006-installations.sql: the ids of installations. */
 export class Installations {
@@ -14,7 +13,7 @@ export class Installations {
 
   /** The id of the installation with a prefix. Undefined if it has none yet. */
   async find(prefix: string): Promise<string | undefined> {
-    const [row] = await selectRows<{ id: string }>(this.#client, this.#watch, queryIds.lookup(randomUUID()), {
+    const [row] = await lookUp<{ id: string }>(this.#client, this.#watch, {
       query: 'SELECT id FROM installations WHERE prefix = {prefix: String} ORDER BY created_at LIMIT 1',
       query_params: { prefix },
     })

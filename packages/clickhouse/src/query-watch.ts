@@ -1,5 +1,6 @@
 import type { ClickHouseClient, ExecParams, QueryParams } from '@clickhouse/client'
 import { processClock, type MonotonicClock, type Readiness } from '@sluice/runtime'
+import { randomUUID } from 'node:crypto'
 import { addAbortSignal, Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 
@@ -244,6 +245,15 @@ export async function selectRows<Row>(
     signal.addEventListener('abort', () => result.close(), { once: true })
     return result.json<Row>()
   })
+}
+
+/** Looks something up: a watched query with an id of its own. @throws as `selectRows` */
+export function lookUp<Row>(
+  client: Pick<ClickHouseClient, 'query'>,
+  watch: QueryWatcher,
+  parameters: Parameters<typeof selectRows>[3],
+): Promise<Row[]> {
+  return selectRows<Row>(client, watch, queryIds.lookup(randomUUID()), parameters)
 }
 
 /**

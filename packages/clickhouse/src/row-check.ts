@@ -1,8 +1,7 @@
 import { type ClickHouseClient, ClickHouseError } from '@clickhouse/client'
 import { rowColumns, rowKey } from '@sluice/rows'
-import { randomUUID } from 'node:crypto'
 import { EXPIRY_CONSTRAINT, VIOLATED_CONSTRAINT } from './insert-errors.ts'
-import { queryIds, type QueryWatcher, selectRows } from './query-watch.ts'
+import { lookUp, type QueryWatcher } from './query-watch.ts'
 import { quote } from './sql.ts'
 import { logsInsertSettings, logsTable } from './tables.ts'
 
@@ -74,7 +73,7 @@ export class RowCheck {
   }
 
   #select<Row>(query: string): Promise<Row[]> {
-    return selectRows<Row>(this.#client, this.#watch, queryIds.lookup(randomUUID()), {
+    return lookUp<Row>(this.#client, this.#watch, {
       query,
       clickhouse_settings: {
         date_time_input_format: logsInsertSettings.date_time_input_format,

@@ -1,8 +1,7 @@
-import type { ClickHouseClient, QueryParams } from '@clickhouse/client'
+import type { ClickHouseClient } from '@clickhouse/client'
 import { type RowKey, rowKey, rowsOfFrame } from '@sluice/rows'
-import { randomUUID } from 'node:crypto'
 import { clickhouseClockLimits } from './clickhouse-clock.ts'
-import { queryIds, type QueryWatcher, selectRows } from './query-watch.ts'
+import { lookUp, type QueryWatcher } from './query-watch.ts'
 import { quote } from './sql.ts'
 import { logsTable } from './tables.ts'
 
@@ -42,7 +41,7 @@ export class StoredRows {
    */
   async #today(): Promise<string> {
     const query = "SELECT toString(toDate(now('UTC'))) AS today"
-    const [row] = await this.#lookUp<{ today: string }>({ query })
+    const [row] = await lookUp<{ today: string }>(this.#client, this.#watch, { query })
     if (row === undefined) throw new Error('ClickHouse does not report the date')
     const latest = new Date(this.#wallMs() + clickhouseClockLimits.skewMaxMs).toISOString().slice(0, 10)
     return row.today < latest ? row.today : latest
@@ -54,7 +53,7 @@ export class StoredRows {
     const kept = lookedUp.filter(({ expiresOn }) => expiresOn > today)
     if (kept.length === 0) return expired
     const times = kept.map(({ receivedAt }) => receivedAt).toSorted()
-    const rows = await this.#lookUp<{ id: string }>({
+    const rows = await lookUp<{ id: string }>(this.#client, this.#watch, {
       // The sorting key (project_id, timestamp) leads to one granule per row, however large the table is. If a client sends many
       // rows with the same timestamp, the index on received_at leaves few of their granules. ClickHouse parses the timestamps,
       // because it also parsed them at the insert.
@@ -72,10 +71,6 @@ export class StoredRows {
       clickhouse_settings: { max_query_size: String(QUERY_BYTES_MAX) },
     })
     return [...expired, ...rows.map(({ id }) => id)]
-  }
-
-  async #lookUp<Row>(parameters: Omit<QueryParams, 'format'>): Promise<Row[]> {
-    return selectRows<Row>(this.#client, this.#watch, queryIds.lookup(randomUUID()), parameters)
   }
 }
 
