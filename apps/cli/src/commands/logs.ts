@@ -16,7 +16,8 @@ const LIMIT_MAX = 100_000
 
 /** Adds the options that select entries of a project: a `LogFilter` and a `TimeRange`. */
 export function withLogFilter(command: Command, context: Context, untilDefault = ''): Command {
-  const time = (value: string): string => parseTime(value, context.nowMs())
+  const nowMs = context.nowMs()
+  const time = (value: string): string => parseTime(value, nowMs)
   return command
     .option(
       '--level <levels>',
