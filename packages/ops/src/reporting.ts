@@ -49,7 +49,7 @@ export class Reporting {
 export interface ProcessState {
   readonly readiness: () => Readiness
   readonly dependencies: Pick<Dependencies, 'status'>
-  readonly registry: { readonly isLost: boolean }
+  readonly registry: { readonly readiness: Readiness }
   readonly logger: Pick<ProcessLogger, 'logLinesDropped'>
 }
 
@@ -65,7 +65,7 @@ export function exportProcess(
   )
   metrics.gauge(
     { name: 'sluice_registry_lost', help: '1 if Redis has lost its projects, or has others.' },
-    () => Number(registry.isLost),
+    () => Number(!registry.readiness.ready),
   )
   metrics.counter(
     { name: 'sluice_log_lines_dropped_total', help: 'Repeated log lines that were not written.' },

@@ -1,5 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
+import { hashFields, RegistryError } from './registry-store.ts'
 
 /**
  * An API key is `slk_`, 32 random bytes in base62 (43 digits), and the CRC-32 of everything before it in base62 (6 digits; the
@@ -30,9 +31,7 @@ export function hashApiKey(key: string): string {
   return hash('sha256', key, 'hex')
 }
 
-function checksum(body: string): string {
-  return base62(BigInt(crc32(body)), CHECKSUM_DIGITS)
-}
+const checksum = (body: string): string => base62(BigInt(crc32(body)), CHECKSUM_DIGITS)
 
 function base62(value: bigint, digits: number): string {
   let result = ''
@@ -71,39 +70,35 @@ export interface KeyBackup extends Omit<ApiKeyRecord, 'projectId' | 'deletedAt'>
   readonly hash: string
 }
 
-export type KeyState = 'active' | 'expired' | 'revoked'
-
 /** A revoked key stays revoked after its expiry. So does a key of a deleted project. */
-export function keyState({ revokedAt, deletedAt, expiresAt }: ApiKeyRecord, nowMs: number): KeyState {
+export function keyState({ revokedAt, deletedAt, expiresAt }: ApiKeyRecord, nowMs: number) {
   if (revokedAt !== undefined || deletedAt !== undefined) return 'revoked'
   return expiresAt !== undefined && Date.parse(expiresAt) <= nowMs ? 'expired' : 'active'
 }
 
-/** Makes a key. Only its record and its hash are stored. */
+/** Makes a key. Only its record and its hash are stored. @throws RegistryError as `requireKey` */
 export function createKey(
   fields: Pick<ApiKeyRecord, 'projectId' | 'name' | 'scopes' | 'expiresAt'>,
   nowMs: number,
 ): { readonly key: string; readonly keyHash: string; readonly record: ApiKeyRecord } {
+  requireKey(fields)
   const key = generateApiKey()
   const keyHash = hashApiKey(key)
   const createdAt = new Date(nowMs).toISOString()
   return { key, keyHash, record: { id: keyIdOf(keyHash), ...fields, createdAt, revokedAt: undefined } }
 }
 
-export function keyIdOf(keyHash: string): string {
-  return `key_${keyHash.slice(0, 16)}`
+export const keyIdOf = (keyHash: string): string => `key_${keyHash.slice(0, 16)}`
+
+/** @throws RegistryError if a key cannot have this name and these scopes */
+export function requireKey({ name, scopes }: Pick<ApiKeyRecord, 'name' | 'scopes'>, place = ''): void {
+  if (name.length > NAME_CHARACTERS_MAX)
+    throw new RegistryError(`${place}a key's name has at most ${NAME_CHARACTERS_MAX} characters`)
+  if (scopes.length === 0) throw new RegistryError(`${place}a key needs at least one scope`)
 }
 
-/** A human-readable reason why a key cannot have this name and these scopes, or undefined if it can. */
-export function explainKey(name: string, scopes: readonly Scope[]): string | undefined {
-  if (name.length > NAME_CHARACTERS_MAX) return `a key's name has at most ${NAME_CHARACTERS_MAX} characters`
-  return scopes.length === 0 ? 'a key needs at least one scope' : undefined
-}
-
-/** The record as the fields of a Redis hash. Undefined values have no field. */
-export function keyToHash({ scopes, ...record }: ApiKeyRecord): Record<string, string> {
-  const fields = Object.entries({ ...record, scopes: scopes.join(' ') })
-  return Object.fromEntries(fields.filter((field): field is [string, string] => field[1] !== undefined))
+export function keyToHash({ scopes, ...record }: ApiKeyRecord): string[] {
+  return hashFields({ ...record, scopes: scopes.join(' ') })
 }
 
 /** @param stored a Redis hash; empty when there is no such key */

@@ -1,12 +1,4 @@
-import {
-  type ApiKeyRecord,
-  createKey,
-  explainKey,
-  keyFromHash,
-  type KeyBackup,
-  keyToHash,
-  type Scope,
-} from './api-key.ts'
+import { type ApiKeyRecord, createKey, keyFromHash, type KeyBackup, keyToHash } from './api-key.ts'
 import { noSuchProject, PROJECT_ID } from './projects.ts'
 import { RegistryError, type RegistryStore } from './registry-store.ts'
 import { CREATE_KEY, RECORD_KEY_USES, REVOKE_KEY } from './scripts.ts'
@@ -17,9 +9,8 @@ const KEY_USES_PER_SCRIPT_MAX = 1_000
 /**
  * The API keys in Redis. Every change is one Lua script.
  *
- * A key is looked up by the SHA-256 of what a client sent. This comparison does not need constant time: an
- * attacker who measures it learns at most how long a prefix of a hash matches a stored hash. To find a key whose hash
- * matches more, the attacker must try as many keys as without that knowledge.
+ * A key is looked up by the SHA-256 of what a client sent. This comparison does not need constant time: an attacker who measures it learns
+ * at most how long a prefix of a hash matches a stored hash. To match more, the attacker must try as many keys as without that knowledge.
  */
 export class ApiKeys {
   readonly #store: RegistryStore
@@ -36,16 +27,13 @@ export class ApiKeys {
    */
   async create(
     projectId: string,
-    options: { name?: string; scopes?: readonly Scope[]; expiresAt?: Date } = {},
+    options: Partial<Pick<ApiKeyRecord, 'name' | 'scopes'>> & { expiresAt?: Date } = {},
   ): Promise<{ key: string; record: ApiKeyRecord }> {
-    const name = options.name ?? ''
-    const scopes = options.scopes ?? ['ingest']
-    const reason = explainKey(name, scopes)
-    if (reason !== undefined) throw new RegistryError(reason)
-    if (!PROJECT_ID.test(projectId)) throw noSuchProject(projectId)
-    const expiresAt = options.expiresAt?.toISOString()
-    const { key, keyHash, record } = createKey({ projectId, name, scopes, expiresAt }, this.#store.now())
-    if ((await this.#add(keyHash, record)) !== 'done') throw noSuchProject(projectId)
+    const { name = '', scopes = ['ingest'] } = options
+    const fields = { projectId, name, scopes, expiresAt: options.expiresAt?.toISOString() }
+    const { key, keyHash, record } = createKey(fields, this.#store.now())
+    if (!PROJECT_ID.test(projectId) || (await this.#add(keyHash, record)) !== null)
+      throw noSuchProject(projectId)
     return { key, record }
   }
 
@@ -63,21 +51,19 @@ export class ApiKeys {
     const { keyHash: oldHash, record: old } = await this.#findById(keyId)
     const nowMs = this.#store.now()
     const { projectId, name, scopes, createdAt } = old
-    const lifetimeMs =
-      old.expiresAt === undefined ? undefined : Date.parse(old.expiresAt) - Date.parse(createdAt)
-    const expiresAt = lifetimeMs === undefined ? undefined : new Date(nowMs + lifetimeMs).toISOString()
+    const expiresAt =
+      old.expiresAt && new Date(nowMs + Date.parse(old.expiresAt) - Date.parse(createdAt)).toISOString()
     const { key, keyHash, record } = createKey({ projectId, name, scopes, expiresAt }, nowMs)
     const oldExpiresAt = new Date(nowMs + overlapMs).toISOString()
-    const outcome = await this.#add(keyHash, record, { oldHash, oldExpiresAt })
-    const rejection = rejections.get(outcome)
-    if (rejection !== undefined) throw new RegistryError(`the key ${keyId} cannot be rotated: ${rejection}`)
+    const rejection = await this.#add(keyHash, record, { oldHash, oldExpiresAt })
+    if (rejection !== null)
+      throw new RegistryError(`the key ${keyId} cannot be rotated: ${String(rejection)}`)
     return { key, record, replaced: (await this.find(oldHash)) ?? old }
   }
 
   /** All keys of a project, oldest first. They include revoked ones. */
   async list(projectId: string): Promise<ApiKeyRecord[]> {
-    const keys = await this.#ofProject(projectId)
-    return keys.map(({ record }) => record)
+    return (await this.#ofProject(projectId)).map(({ record }) => record)
   }
 
   /** The keys of `list` with their hashes. */
@@ -135,30 +121,20 @@ export class ApiKeys {
   }
 
   /** Stores a new key, which may replace an old one. Resolves with what CREATE_KEY returns. */
-  #add(
-    keyHash: string,
-    record: ApiKeyRecord,
-    replaced?: { readonly oldHash: string; readonly oldExpiresAt: string },
-  ): Promise<unknown> {
-    const { names } = this.#store
-    const { id, projectId, createdAt } = record
-    const ofProject = [names.project(projectId), names.keysOfProject(projectId)]
-    const keys = [...ofProject, names.apiKey(keyHash), names.keyIds]
-    if (replaced !== undefined) keys.push(names.apiKey(replaced.oldHash))
-    const { oldHash = '', oldExpiresAt = '' } = replaced ?? {}
-    const fields = Object.entries(keyToHash(record)).flat()
-    const parameters = [keyHash, id, names.changesChannel, oldHash, createdAt, oldExpiresAt, ...fields]
-    return this.#store.run(CREATE_KEY, keys, parameters)
+  #add(hash: string, record: ApiKeyRecord, { oldHash = '', oldExpiresAt = '' } = {}): Promise<unknown> {
+    const { names, run } = this.#store
+    const { id, projectId: owner, createdAt } = record
+    const keys = [names.project(owner), names.keysOfProject(owner), names.apiKey(hash), names.keyIds]
+    if (oldHash !== '') keys.push(names.apiKey(oldHash))
+    const ofOld = [oldHash, createdAt, oldExpiresAt]
+    return run(CREATE_KEY, keys, [hash, id, names.changesChannel, ...ofOld, ...keyToHash(record)])
   }
 
   async #ofProject(projectId: string): Promise<{ hash: string; record: ApiKeyRecord }[]> {
     const hashes = await this.#store.redis.smembers(this.#store.names.keysOfProject(projectId))
     const records = await this.findMany(hashes)
     return hashes
-      .flatMap((hash, i) => {
-        const record = records[i]
-        return record === undefined ? [] : [{ hash, record }]
-      })
+      .flatMap((hash, i) => (records[i] === undefined ? [] : [{ hash, record: records[i] }]))
       .toSorted((a, b) => a.record.createdAt.localeCompare(b.record.createdAt))
   }
 
@@ -170,14 +146,4 @@ export class ApiKeys {
   }
 }
 
-function noSuchKey(keyId: string): RegistryError {
-  return new RegistryError(`there is no key ${keyId}`)
-}
-
-/** Why CREATE_KEY did not rotate a key. */
-const rejections: ReadonlyMap<unknown, string> = new Map([
-  ['no project', 'its project was deleted'],
-  ['revoked', 'it is revoked'],
-  ['expired', 'it has expired'],
-  ['replaced', 'it was already rotated; rotate the key that replaced it'],
-])
+const noSuchKey = (keyId: string): RegistryError => new RegistryError(`there is no key ${keyId}`)

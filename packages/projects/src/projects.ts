@@ -1,6 +1,6 @@
 import { type KeyBackup, keyToHash } from './api-key.ts'
-import { RegistryError, type RegistryStore } from './registry-store.ts'
-import { CHANGE_PROJECT, CREATE_PROJECT, DELETE_PROJECT, IMPORT_PROJECT } from './scripts.ts'
+import { hashFields, RegistryError, type RegistryStore } from './registry-store.ts'
+import { ADD_PROJECT, CHANGE_PROJECT, DELETE_PROJECT } from './scripts.ts'
 
 /** Owns keys and rows. */
 export interface Project {
@@ -11,9 +11,9 @@ export interface Project {
   /** Of rows that are accepted from now on. */
   readonly retentionDays: number
   /** Until when rows with an earlier retention may exist, if the retention was changed. */
-  readonly rowsUntil?: string
+  readonly rowsUntil?: string | undefined
   /** Rate limits that differ from the defaults, if there are any. */
-  readonly limits?: ProjectLimits
+  readonly limits?: ProjectLimits | undefined
 }
 
 /** A project with its keys: everything that Redis has about it, except counters of rate limits. */
@@ -53,27 +53,20 @@ export class Projects {
 
   /** @throws RegistryError when the id is malformed or taken, or the retention is not allowed */
   async create(id: string, retentionDays: number = retentionDaysDefault): Promise<Project> {
-    if (!PROJECT_ID.test(id)) {
+    if (!PROJECT_ID.test(id))
       throw new RegistryError(
         'a project id has 1–63 lower-case letters, digits and hyphens, and no hyphen at either end',
       )
-    }
     requireRetention(retentionDays)
-    const { names, now } = this.#store
-    const createdAt = new Date(now()).toISOString()
-    const created = await this.#store.run(
-      CREATE_PROJECT,
-      [names.project(id), names.projects, names.tombstone(id)],
-      [id, createdAt, retentionDays, names.changesChannel],
-    )
+    const createdAt = new Date(this.#store.now()).toISOString()
+    const fields = { createdAt, enabled: true, retentionDays }
+    const created = await this.#run(ADD_PROJECT, id, [JSON.stringify({ fields: hashFields(fields) })])
     if (created === 0) throw new RegistryError(`the project ${id} already exists`)
-    if (created !== 1) {
-      const freeOn = new Date(-Number(created)).toISOString()
+    if (created !== 1)
       throw new RegistryError(
-        `the project ${id} was deleted; its id is free again on ${freeOn}, when its rows have expired`,
+        `the project ${id} was deleted; its id is free again on ${new Date(Number(created)).toISOString()}, when its rows have expired`,
       )
-    }
-    return { id, createdAt, enabled: true, retentionDays }
+    return { id, ...fields }
   }
 
   /**
@@ -82,7 +75,7 @@ export class Projects {
    * @throws RegistryError when there is no such project
    */
   async setEnabled(id: string, enabled: boolean): Promise<void> {
-    await this.#change(id, ['enabled', String(enabled)])
+    await this.#change(id, { enabled: String(enabled) })
   }
 
   /**
@@ -93,14 +86,9 @@ export class Projects {
    * @throws RegistryError when there is no such project
    */
   async delete(id: string): Promise<Date> {
-    const { names, now } = this.#store
-    const nowMs = now()
+    const nowMs = this.#store.now()
     const deletedAt = new Date(nowMs).toISOString()
-    const keptUntilMs = await this.#store.run(
-      DELETE_PROJECT,
-      [names.project(id), names.projects, names.tombstone(id), names.keysOfProject(id), names.keyIds],
-      [id, nowMs, ...daysOfRows, names.apiKey(''), names.changesChannel, deletedAt],
-    )
+    const keptUntilMs = await this.#run(DELETE_PROJECT, id, [nowMs, ...daysOfRows, deletedAt])
     if (keptUntilMs === 0) throw noSuchProject(id)
     return new Date(Number(keptUntilMs))
   }
@@ -112,26 +100,15 @@ export class Projects {
    * @returns false if the project exists; then nothing is changed
    * @throws RegistryError when one of the keys belongs to another project, which may be deleted; then nothing is changed
    */
-  async import({ keys, ...project }: ProjectBackup): Promise<boolean> {
-    const { names } = this.#store
-    const { id, createdAt, enabled, retentionDays, rowsUntil, limits = {} } = project
-    const fields = Object.entries({
-      createdAt,
-      enabled: String(enabled),
-      retentionDays: String(retentionDays),
-      ...(rowsUntil === undefined ? {} : { rowsUntilMs: String(Date.parse(rowsUntil)) }),
-      ...Object.fromEntries(Object.entries(limits).map(([name, value]) => [name, String(value)])),
-    }).flat()
-    const records = keys.map(({ hash, ...record }) => ({
+  async import({ id, rowsUntil, limits, keys: backups, ...rest }: ProjectBackup): Promise<boolean> {
+    const rowsUntilMs = rowsUntil && Date.parse(rowsUntil)
+    const fields = hashFields({ ...rest, rowsUntilMs, ...limits })
+    const keys = backups.map(({ hash, ...record }) => ({
       hash,
       id: record.id,
-      fields: Object.entries(keyToHash({ ...record, projectId: id })).flat(),
+      fields: keyToHash({ ...record, projectId: id }),
     }))
-    const imported = await this.#store.run(
-      IMPORT_PROJECT,
-      [names.project(id), names.projects, names.tombstone(id), names.keysOfProject(id), names.keyIds],
-      [id, names.changesChannel, names.apiKey(''), JSON.stringify({ fields, keys: records })],
-    )
+    const imported = await this.#run(ADD_PROJECT, id, [JSON.stringify({ fields, keys })])
     if (Array.isArray(imported)) {
       const [keyId, owner] = imported as string[]
       throw new RegistryError(
@@ -153,14 +130,14 @@ export class Projects {
     const fields = await this.#store.redis.hgetall(this.#store.names.project(id))
     const { createdAt, enabled, retentionDays, rowsUntilMs } = fields
     if (createdAt === undefined) return undefined
-    const limits = limitsFromHash(fields)
+    const limits = projectLimitNames.flatMap((name) => (name in fields ? [[name, Number(fields[name])]] : []))
     return {
       id,
       createdAt,
       enabled: enabled !== 'false',
-      retentionDays: retentionDays === undefined ? retentionDaysDefault : Number(retentionDays),
-      ...(rowsUntilMs === undefined ? {} : { rowsUntil: new Date(Number(rowsUntilMs)).toISOString() }),
-      ...(limits === undefined ? {} : { limits }),
+      retentionDays: Number(retentionDays ?? retentionDaysDefault),
+      rowsUntil: rowsUntilMs && new Date(Number(rowsUntilMs)).toISOString(),
+      limits: limits.length === 0 ? undefined : Object.fromEntries(limits),
     }
   }
 
@@ -169,46 +146,36 @@ export class Projects {
    *
    * @throws RegistryError when there is no such project, or a value is not allowed
    */
-  async update(id: string, { retentionDays, ...limits }: ProjectChanges): Promise<Project> {
-    const set: (string | number)[] = []
-    const removed: string[] = []
-    if (retentionDays !== undefined) {
-      requireRetention(retentionDays)
-      set.push('retentionDays', retentionDays)
-    }
-    for (const name of projectLimitNames) {
-      const value = limits[name]
-      if (value === undefined) continue
-      const reason = value === null ? undefined : explainLimit(name, value)
-      if (reason !== undefined) throw new RegistryError(reason)
-      if (value === null) removed.push(name)
-      else set.push(name, value)
-    }
-    await this.#change(id, set, removed)
+  async update(id: string, changes: ProjectChanges): Promise<Project> {
+    if (changes.retentionDays !== undefined) requireRetention(changes.retentionDays)
+    requireLimits(changes)
+    await this.#change(id, changes)
     const project = await this.find(id)
     if (project === undefined) throw noSuchProject(id)
     return project
   }
 
-  /** @param set names and values of fields, alternating */
-  async #change(
-    id: string,
-    set: readonly (string | number)[],
-    removed: readonly string[] = [],
-  ): Promise<void> {
-    const { names, now } = this.#store
-    const parameters = [id, names.changesChannel, now(), ...daysOfRows, set.length / 2, ...set, ...removed]
+  /** @param changes of fields of the hash. Null removes one */
+  async #change(id: string, changes: object): Promise<void> {
     if (
       !PROJECT_ID.test(id) ||
-      (await this.#store.run(CHANGE_PROJECT, [names.project(id)], parameters)) === 0
+      (await this.#run(CHANGE_PROJECT, id, [this.#store.now(), ...daysOfRows, JSON.stringify(changes)])) === 0
     )
       throw noSuchProject(id)
   }
+
+  /** Runs a script with all keys of a project, and the arguments that the scripts have in common. */
+  #run(script: string, id: string, args: readonly (string | number)[]): Promise<unknown> {
+    const { names, run } = this.#store
+    return run(
+      script,
+      [names.project(id), names.projects, names.tombstone(id), names.keysOfProject(id), names.keyIds],
+      [id, names.changesChannel, names.apiKey(''), ...args],
+    )
+  }
 }
 
-export function noSuchProject(id: string): RegistryError {
-  return new RegistryError(`there is no project ${id}`)
-}
+export const noSuchProject = (id: string): RegistryError => new RegistryError(`there is no project ${id}`)
 
 /**
  * The rate limits of a project that differ from the defaults of the API processes. An absent limit means the default. A
@@ -240,20 +207,23 @@ const projectLimitRanges: Readonly<Record<ProjectLimitName, readonly [min: numbe
   burstBytes: [1_024, 1_000_000_000_000],
 }
 
-export const projectLimitNames = Object.keys(projectLimitRanges) as readonly ProjectLimitName[]
+const projectLimitNames = Object.keys(projectLimitRanges) as readonly ProjectLimitName[]
 
-/** A human-readable reason why the value is invalid, or undefined if it is valid. */
-export function explainLimit(name: ProjectLimitName, value: number): string | undefined {
-  const [min, max] = projectLimitRanges[name]
-  const isRate = name === 'entriesPerSecond' || name === 'bytesPerSecond'
-  if (Number.isInteger(value) && ((value >= min && value <= max) || (isRate && value === 0))) return undefined
-  return `${name} must be a whole number from ${min} to ${max}${isRate ? ', or 0 for no limit' : ''}`
-}
-
-/** The limits in the fields of a project's hash; undefined when the project has none. */
-function limitsFromHash(fields: Readonly<Record<string, string>>): ProjectLimits | undefined {
-  const found = projectLimitNames.filter((name) => fields[name] !== undefined)
-  return found.length === 0
-    ? undefined
-    : Object.fromEntries(found.map((name) => [name, Number(fields[name])]))
+/** @returns the limits among some fields @throws RegistryError if one is neither absent, nor null, nor valid */
+export function requireLimits(
+  fields: { readonly [Name in ProjectLimitName]?: unknown },
+  place = '',
+): ProjectLimits {
+  const limits = projectLimitNames.map((name) => {
+    const [value, [min, max]] = [fields[name] ?? undefined, projectLimitRanges[name]] as const
+    const isRate = name === 'entriesPerSecond' || name === 'bytesPerSecond'
+    const isValid =
+      Number.isInteger(value) && Number(value) <= max && (Number(value) >= min || (isRate && value === 0))
+    if (value !== undefined && !isValid)
+      throw new RegistryError(
+        `${place}${name} must be a whole number from ${min} to ${max}${isRate ? ', or 0 for no limit' : ''}`,
+      )
+    return [name, value]
+  })
+  return Object.fromEntries(limits)
 }

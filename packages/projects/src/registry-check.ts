@@ -4,14 +4,14 @@ import type { RegistryIdentity, RegistryState } from './identity.ts'
 /** A key that is not in Redis is not judged by this check, but by a read of its own. */
 const CHECK_INTERVAL_MS = 5_000
 
+const remedy = 'Restore them: ./sluice projects import FILE, or ./sluice projects accept'
 /** What is wrong in a state, and what to do. */
 export const registryProblems: Partial<Record<RegistryState, string>> = {
-  lost: 'Redis has lost its data: it has no projects. Restore them: ./sluice projects import FILE, or ./sluice projects accept',
-  foreign:
-    'Redis has lost its data: it has other projects than ClickHouse has rows of. Restore them: ./sluice projects import FILE, or ./sluice projects accept',
+  lost: `Redis has lost its data: it has no projects. ${remedy}`,
+  foreign: `Redis has lost its data: it has other projects than ClickHouse has rows of. ${remedy}`,
 }
 
-export interface RegistryCheckOptions {
+interface RegistryCheckOptions {
   readonly redis: RedisConnection
   readonly identity: Pick<RegistryIdentity, 'read' | 'reconcile'>
   /** The id of the installation in ClickHouse, for processes that have a connection to it. */
@@ -25,8 +25,6 @@ export interface RegistryCheckOptions {
 /** Checks that the projects in Redis are those of the installation: after each connect, and every five seconds. */
 export class RegistryCheck {
   readonly #options: RegistryCheckOptions
-  /** Whether this process has seen a registry with projects. */
-  #hadProjects = false
   /** Whether the last comparison with ClickHouse has not failed. */
   #isCompared = true
   #problem: string | undefined
@@ -44,12 +42,8 @@ export class RegistryCheck {
     this.#stop?.()
   }
 
-  get isLost(): boolean {
-    return this.#problem !== undefined
-  }
-
   get readiness(): Readiness {
-    return { ready: !this.isLost, reasons: this.#problem === undefined ? [] : [this.#problem] }
+    return { ready: this.#problem === undefined, reasons: this.#problem === undefined ? [] : [this.#problem] }
   }
 
   /** Never rejects. If Redis or ClickHouse is unavailable, which others report, the last result holds. */
@@ -68,8 +62,7 @@ export class RegistryCheck {
     }
     const state = await identity.read().catch(() => undefined)
     if (state === undefined) return
-    this.#hadProjects ||= state === 'known'
-    const problem = registryProblems[state === 'empty' && this.#hadProjects ? 'lost' : state]
+    const problem = registryProblems[state]
     if (problem !== undefined && problem !== this.#problem) logger.error(problem)
     if (problem === undefined && this.#problem !== undefined)
       logger.info('the projects in Redis are restored')

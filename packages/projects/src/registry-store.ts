@@ -1,4 +1,4 @@
-import type { RedisConnection } from '@sluice/runtime'
+import type { RedisConnection, RedisScript } from '@sluice/runtime'
 
 /** The registry rejected an operation. The message is meant for the operator who requested it. */
 export class RegistryError extends Error {
@@ -12,12 +12,12 @@ export interface RegistryStore {
   readonly now: () => number
   readonly names: ReturnType<typeof registryNames>
   /** Runs one of the scripts in `scripts.ts`. */
-  readonly run: (
-    script: string,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-  ) => Promise<unknown>
+  readonly run: (script: string, ...parameters: Parameters<RedisScript<unknown>>) => Promise<unknown>
 }
+
+/** An object as the fields and values of a Redis hash, alternating. Undefined and null have no field. */
+export const hashFields = (object: object): string[] =>
+  Object.entries(object).flatMap(([name, value]) => ((value ?? null) === null ? [] : [name, String(value)]))
 
 /** The names of the registry's keys in Redis. */
 export function registryNames(prefix: string) {
