@@ -20,12 +20,6 @@ export interface DependencyStatus {
   readonly lastError?: string
 }
 
-interface Known {
-  isUp: boolean
-  sinceMs: number
-  lastError: string | undefined
-}
-
 export interface DependenciesOptions {
   /** May change: a shard is added. */
   readonly checks: () => readonly DependencyCheck[]
@@ -39,7 +33,7 @@ export interface DependenciesOptions {
  */
 export class Dependencies {
   readonly #options: DependenciesOptions
-  readonly #known = new Map<string, Known>()
+  readonly #known = new Map<string, { isUp: boolean; sinceMs: number; lastError: string | undefined }>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: DependenciesOptions) {

@@ -8,6 +8,7 @@ import {
   type Readiness,
   readClock,
   type RedisConnection,
+  type RedisScript,
   withTimeout,
 } from '@sluice/runtime'
 import { withoutSecrets } from './dependencies.ts'
@@ -27,9 +28,6 @@ export const heartbeatLimits = {
   hostCharactersMax: 253,
 } as const
 
-/** What a process does. */
-type ProcessRole = 'api' | 'worker'
-
 /** How long rows took from their receipt until they could be queried, in the last minute. */
 export interface RecentLag {
   readonly chunks: number
@@ -38,21 +36,18 @@ export interface RecentLag {
   readonly maxS: number
 }
 
-/** What a process reports about its work. An API process holds no chunks. */
-export interface ProcessWork {
-  readonly chunksHeld?: number | undefined
-  /** Undefined if no chunk was stored in the last minute. */
-  readonly lag?: RecentLag | undefined
-}
-
 /** A process, as it last reported itself. */
-export interface ProcessReport extends ProcessWork {
+export interface ProcessReport {
   readonly id: string
-  readonly role: ProcessRole
+  readonly role: 'api' | 'worker'
   readonly host: string
   readonly pid: number
   readonly version: string
   readonly uptimeS: number
+  /** Of a worker. */
+  readonly chunksHeld?: number | undefined
+  /** Of a worker. Undefined if it stored no chunk in the last minute. */
+  readonly lag?: RecentLag | undefined
   /** Why it is not ready: the first reason of `/readyz`. Undefined if it is ready. */
   readonly notReady?: string | undefined
   /** The age of the report. */
@@ -104,7 +99,7 @@ export interface HeartbeatOptions extends Pick<ProcessReport, 'role' | 'host' | 
   readonly prefix: string
   readonly processId: string
   readonly readiness: () => Readiness
-  readonly work?: () => ProcessWork
+  readonly work?: () => Pick<ProcessReport, 'chunksHeld' | 'lag'>
   readonly monotonicMs: () => number
   readonly logger: Logger
 }
@@ -118,12 +113,16 @@ export interface HeartbeatOptions extends Pick<ProcessReport, 'role' | 'host' | 
 export class Heartbeat {
   readonly #options: HeartbeatOptions
   readonly #keys: readonly string[]
+  readonly #record: RedisScript<unknown>
+  readonly #remove: RedisScript<unknown>
   readonly #startedMs: number
   #stopBeats: (() => void) | undefined
 
   constructor(options: HeartbeatOptions) {
     this.#options = options
     this.#keys = keysOf(options.prefix)
+    this.#record = defineScript(options.redis, RECORD)
+    this.#remove = defineScript(options.redis, REMOVE)
     this.#startedMs = options.monotonicMs()
   }
 
@@ -133,11 +132,10 @@ export class Heartbeat {
 
   /** Reports once. Never rejects. */
   async beat(): Promise<void> {
-    const { redis, processId, logger } = this.#options
+    const { processId, logger } = this.#options
+    const { keptMs, processesMax, silenceMaxMs } = heartbeatLimits
     try {
-      const { keptMs, processesMax, silenceMaxMs } = heartbeatLimits
-      const parameters = [processId, this.#report(), keptMs, processesMax, silenceMaxMs]
-      await defineScript(redis, RECORD)(this.#keys, parameters)
+      await this.#record(this.#keys, [processId, this.#report(), keptMs, processesMax, silenceMaxMs])
     } catch (error) {
       logger.debug({ err: error }, 'this process is not reported')
     }
@@ -146,8 +144,7 @@ export class Heartbeat {
   /** Removes the record. Never rejects, and waits for Redis no longer than `removalWaitMs`. */
   async stop(): Promise<void> {
     this.#stopBeats?.()
-    const { redis, processId } = this.#options
-    const removal = defineScript(redis, REMOVE)(this.#keys, [processId])
+    const removal = this.#remove(this.#keys, [this.#options.processId])
     await withTimeout(removal, heartbeatLimits.removalWaitMs).catch(() => undefined)
   }
 
@@ -160,21 +157,20 @@ export class Heartbeat {
       pid,
       version,
       uptimeS: Math.floor((monotonicMs() - this.#startedMs) / 1_000),
-      ...(ready ? {} : { notReady: withoutSecrets(reasons[0] ?? 'unknown') }),
+      notReady: ready ? undefined : withoutSecrets(reasons[0] ?? 'unknown'),
       ...work?.(),
     })
   }
 }
 
 /**
- * The processes that have reported themselves in the last ten minutes and were not stopped, API processes first, then by host. A record in another form, for
- * example of a later version, is ignored.
+ * The processes that have reported themselves in the last ten minutes and were not stopped, API processes first, then by host. A record
+ * without what every process reports, for example of a later version, is ignored.
  *
  * @throws if Redis rejects it
  */
 export async function readProcesses(redis: RedisConnection, prefix: string): Promise<ProcessReport[]> {
-  const read = defineScript<readonly string[]>(redis, READ)
-  const answer = await read(keysOf(prefix), [heartbeatLimits.keptMs])
+  const answer = await defineScript<readonly string[]>(redis, READ)(keysOf(prefix), [heartbeatLimits.keptMs])
   const reports = Array.from({ length: answer.length / 3 }, (_, i) =>
     parseReport(answer[3 * i] ?? '', Number(answer[3 * i + 1]), answer[3 * i + 2] ?? ''),
   )
@@ -192,28 +188,12 @@ function keysOf(prefix: string): readonly string[] {
 }
 
 function parseReport(id: string, ageMs: number, text: string): ProcessReport | undefined {
-  const { role, host, pid, version, uptimeS, notReady, chunksHeld, lag } = parseObject(text) ?? {}
-  if (role !== 'api' && role !== 'worker') return undefined
-  if (typeof host !== 'string' || typeof version !== 'string') return undefined
-  if (typeof pid !== 'number' || typeof uptimeS !== 'number') return undefined
+  const record = parseObject(text) ?? {}
+  const form = { role: 'string', host: 'string', pid: 'number', version: 'string', uptimeS: 'number' }
+  if (Object.entries(form).some(([name, type]) => typeof record[name] !== type)) return undefined
   // A clock of Redis that was set back makes reports of the future.
   const ageS = Math.max(0, ageMs) / 1_000
-  return {
-    id,
-    role,
-    host,
-    pid,
-    version,
-    uptimeS: Math.floor(uptimeS + ageS),
-    ...(typeof notReady === 'string' ? { notReady } : {}),
-    ...(typeof chunksHeld === 'number' ? { chunksHeld } : {}),
-    ...(isLag(lag) ? { lag } : {}),
-    ageS,
-    isSilent: ageS * 1_000 > heartbeatLimits.silenceMaxMs,
-  }
-}
-
-function isLag(value: unknown): value is RecentLag {
-  const { chunks, meanS, maxS } = Object(value) as Readonly<Record<string, unknown>>
-  return [chunks, meanS, maxS].every((number) => typeof number === 'number')
+  const uptimeS = Math.floor(Number(record['uptimeS']) + ageS)
+  const isSilent = ageMs > heartbeatLimits.silenceMaxMs
+  return { ...(record as unknown as ProcessReport), id, uptimeS, ageS, isSilent }
 }

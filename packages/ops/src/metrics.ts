@@ -1,4 +1,11 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import {
+  collectDefaultMetrics,
+  Counter,
+  type CounterConfiguration,
+  Gauge,
+  Histogram,
+  Registry,
+} from 'prom-client'
 
 /** The values of a metric's labels, in the order of their names, and the value. */
 export type Sample = readonly [labels: readonly string[], value: number]
@@ -42,35 +49,31 @@ export class Metrics {
   }
 
   /** @param read returns the current counts; labels that it no longer returns are no longer exported */
-  counter({ name, help, labels = [] }: MetricOptions, read: () => number | Iterable<Sample>): void {
-    const counter = new Counter({
-      name,
-      help,
-      labelNames: [...labels],
-      registers: [this.#registry],
-      collect: () => {
-        counter.reset()
-        for (const [values, value] of samplesOf(read()))
-          counter.inc(labelsOf(labels, values), Math.max(0, value))
-      },
-    })
+  counter(options: MetricOptions, read: () => number | Iterable<Sample>): void {
+    this.#add(Counter, options, read, (counter, of, value) => counter.inc(of, Math.max(0, value)))
   }
 
   /** @param read as for `counter` */
-  gauge({ name, help, labels = [] }: MetricOptions, read: () => number | Iterable<Sample>): void {
-    const gauge = new Gauge({
-      name,
-      help,
-      labelNames: [...labels],
-      registers: [this.#registry],
-      collect: () => {
-        gauge.reset()
-        const samples = [...samplesOf(read())]
-        // A gauge without labels is 0 after its reset, also if it has no value.
-        if (samples.length === 0 && labels.length === 0) gauge.remove()
-        for (const [values, value] of samples) gauge.set(labelsOf(labels, values), value)
-      },
-    })
+  gauge(options: MetricOptions, read: () => number | Iterable<Sample>): void {
+    this.#add(Gauge, options, read, (gauge, of, value) => gauge.set(of, value))
+  }
+
+  #add<Metric extends Counter | Gauge>(
+    Kind: new (configuration: CounterConfiguration<string>) => Metric,
+    { name, help, labels = [] }: MetricOptions,
+    read: () => number | Iterable<Sample>,
+    set: (metric: Metric, labels: Record<string, string>, value: number) => void,
+  ): void {
+    const collect = (): void => {
+      const values = read()
+      const samples: Sample[] = typeof values === 'number' ? [[[], values]] : [...values]
+      metric.reset()
+      // Without labels it is 0 after its reset, also if it has no value.
+      if (samples.length === 0 && labels.length === 0) metric.remove()
+      for (const [of, value] of samples)
+        set(metric, Object.fromEntries(labels.map((label, i) => [label, of[i] ?? ''])), value)
+    }
+    const metric = new Kind({ name, help, labelNames: [...labels], registers: [this.#registry], collect })
   }
 
   /**
@@ -101,14 +104,6 @@ export class Metrics {
   get page(): { readonly contentType: string; readonly text: () => Promise<string> } {
     return { contentType: this.#registry.contentType, text: () => this.#registry.metrics() }
   }
-}
-
-function samplesOf(read: number | Iterable<Sample>): Iterable<Sample> {
-  return typeof read === 'number' ? [[[], read]] : read
-}
-
-function labelsOf(names: readonly string[], values: readonly string[]): Record<string, string> {
-  return Object.fromEntries(names.map((name, i) => [name, values[i] ?? '']))
 }
 
 /** Counts by the value of one label. The number of values is limited: those above the limit are counted as `other`. */

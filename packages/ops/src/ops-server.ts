@@ -4,12 +4,6 @@ import type { Readiness } from '@sluice/runtime'
 import { type DependencyStatus, withoutSecrets } from './dependencies.ts'
 import type { Metrics } from './metrics.ts'
 
-export interface OpsServer {
-  /** For example `http://127.0.0.1:41234`. */
-  readonly url: string
-  close(): Promise<void>
-}
-
 interface OpsServerOptions {
   readonly host: string
   readonly port: number
@@ -28,8 +22,10 @@ interface OpsServerOptions {
  * The HTTP server of each process for its operators: `/livez` (the process need not be restarted), `/readyz` (it can do its work),
  * `/metrics` and the further pages. All these responses come from memory: if a health check queried a database, an outage of the database
  * would take down every process.
+ *
+ * @returns its address, for example `http://127.0.0.1:41234`, and how to close it
  */
-export async function startOpsServer(options: OpsServerOptions): Promise<OpsServer> {
+export async function startOpsServer(options: OpsServerOptions) {
   const server = createServer((request, response) => {
     if (request.url === '/metrics') {
       void sendMetrics(response, options.metrics)
@@ -46,7 +42,7 @@ export async function startOpsServer(options: OpsServerOptions): Promise<OpsServ
   return {
     url: `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`,
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()
       }),

@@ -39,27 +39,17 @@ export interface ServerMemory {
   readonly limitBytes: number
 }
 
-/** A Redis server and its address. */
-export interface RedisInfoServer extends Pick<Redis, 'info'> {
-  readonly options: Pick<Redis['options'], 'host' | 'port'>
-}
-
 export interface QueueGaugeOptions {
   /** A connection that fails fast and has a command timeout. */
   readonly redis: Pick<RedisConnection, 'llen' | 'lindex' | 'zcard'>
   /** The servers that hold data, as far as they are known now. */
-  readonly servers: () => readonly RedisInfoServer[]
+  readonly servers: () => readonly Pick<Redis, 'info' | 'options'>[]
   readonly shards: Pick<ShardCount, 'names' | 'refresh'>
   /** The memory budget of a Redis server that has no `maxmemory`, in bytes. */
   readonly memoryBytes: number
   /** The clock of the chunks' ids, ms since 1970: the same for all processes that make them. */
   readonly wallMs: () => number
   readonly monotonicMs: () => number
-}
-
-interface ServerReading extends ServerMemory {
-  /** When the server was last in the list of known servers, on the monotonic clock. */
-  readonly knownAtMs: number
 }
 
 /**
@@ -80,8 +70,8 @@ export class QueueGauge {
   readonly #shards = new Map<string, ShardReading>()
   /** Why the last reading of each shard failed, by its wait list. */
   readonly #failures = new Map<string, string>()
-  /** The last reading of each server, by its address. */
-  readonly #servers = new Map<string, ServerReading>()
+  /** The last reading of each server, by its address, and when it was last in the list of known servers, on the monotonic clock. */
+  readonly #servers = new Map<string, ServerMemory & { readonly knownAtMs: number }>()
 
   constructor(options: QueueGaugeOptions) {
     this.#options = options

@@ -6,6 +6,7 @@ import {
   type Logger,
   permitWrites,
   type RedisConnection,
+  type RedisScript,
 } from '@sluice/runtime'
 import type { Metrics, Sample } from './metrics.ts'
 import type { QueueGauge, QueueReading, ServerMemory } from './queue-gauge.ts'
@@ -29,7 +30,7 @@ return 1`
 export interface QueueReport extends Pick<QueueReading, 'shards'> {
   readonly totals: ReadonlyMap<number, RowTotals>
   /** `headroomS`: see `MemoryTrend`. */
-  readonly servers: readonly { readonly memory: ServerMemory; readonly headroomS: number }[]
+  readonly servers: readonly (ServerMemory & { readonly headroomS: number })[]
 }
 
 export interface QueueReporterOptions {
@@ -51,6 +52,8 @@ export interface QueueReporterOptions {
  */
 export class QueueReporter {
   readonly #options: QueueReporterOptions
+  readonly #takeLease: RedisScript<number>
+  readonly #deleteIfEqual: RedisScript<unknown>
   /** The last totals of each shard. */
   readonly #totals = new Map<number, RowTotals>()
   readonly #trend: MemoryTrend
@@ -61,6 +64,8 @@ export class QueueReporter {
 
   constructor(options: QueueReporterOptions) {
     this.#options = options
+    this.#takeLease = defineScript(options.redis, TAKE_LEASE)
+    this.#deleteIfEqual = defineScript(options.redis, DELETE_IF_EQUAL)
     this.#trend = new MemoryTrend(options.monotonicMs)
   }
 
@@ -80,23 +85,16 @@ export class QueueReporter {
 
   /** Never rejects. */
   async poll(): Promise<void> {
-    const { redis, monotonicMs, leaseKey, processId, logger } = this.#options
+    const { monotonicMs, leaseKey, processId, logger } = this.#options
     try {
       const startedMs = monotonicMs()
-      if (!(await this.#hasLease())) {
-        this.#leasedUntilMs = Number.NEGATIVE_INFINITY
-        return
-      }
-      try {
-        this.#report = await this.#read()
-      } catch (error) {
-        // Another process may be able to read.
-        await defineScript(redis, DELETE_IF_EQUAL)([leaseKey], [processId]).catch(() => undefined)
-        throw error
-      }
-      this.#leasedUntilMs = startedMs + LEASE_MS
+      const hasLease = await this.#hasLease()
+      if (hasLease) this.#report = await this.#read()
+      this.#leasedUntilMs = hasLease ? startedMs + LEASE_MS : Number.NEGATIVE_INFINITY
       this.#hasFailed = false
     } catch (error) {
+      // Another process may be able to read.
+      await this.#deleteIfEqual([leaseKey], [processId]).catch(() => undefined)
       if (!this.#hasFailed) logger.warn({ err: error }, 'cannot report the state of the queues')
       this.#hasFailed = true
     }
@@ -104,9 +102,9 @@ export class QueueReporter {
 
   /** A process that has the lease keeps it while Redis rejects writes: no other process can take it, and the report is needed most. */
   async #hasLease(): Promise<boolean> {
-    const { redis, leaseKey, processId } = this.#options
+    const { leaseKey, processId } = this.#options
     try {
-      return (await defineScript(redis, TAKE_LEASE)([leaseKey], [processId, LEASE_MS])) === 1
+      return (await this.#takeLease([leaseKey], [processId, LEASE_MS])) === 1
     } catch (error) {
       if (error instanceof Error && error.name === 'ReplyError' && this.report !== undefined) return true
       throw error
@@ -125,26 +123,18 @@ export class QueueReporter {
     return {
       shards: readings,
       totals: new Map(this.#totals),
-      servers: servers.map((memory) => ({ memory, headroomS: this.#trend.headroomS(memory) })),
+      servers: servers.map((memory) => Object.assign({ headroomS: this.#trend.headroomS(memory) }, memory)),
     }
   }
 }
 
 /** Long enough for the rewrites of an append-only file, and short enough for an outage of ClickHouse. */
 const WINDOW_MS = 300_000
-/** Fewer than two samples per this time are kept: 30 in a window. */
-const SAMPLE_INTERVAL_MS = 10_000
-
-interface MemorySample {
-  readonly atMs: number
-  readonly usedBytes: number
-}
-
 /** How fast the memory of each Redis server grows. */
 export class MemoryTrend {
   readonly #monotonicMs: () => number
-  /** Of each server, oldest first. */
-  readonly #samples = new Map<string, MemorySample[]>()
+  /** Of all servers, in the last five minutes, oldest first. */
+  #samples: (ServerMemory & { readonly atMs: number })[] = []
 
   constructor(monotonicMs: () => number) {
     this.#monotonicMs = monotonicMs
@@ -155,21 +145,15 @@ export class MemoryTrend {
    *
    * @returns the time in seconds until its limit at the rate of the last five minutes; Infinity if it does not grow
    */
-  headroomS({ server, usedBytes, limitBytes }: ServerMemory): number {
-    const atMs = this.#monotonicMs()
-    // A server that was replaced never returns.
-    for (const [name, samples] of this.#samples) {
-      const recent = samples.filter((sample) => atMs - sample.atMs <= WINDOW_MS)
-      if (recent.length > 0) this.#samples.set(name, recent)
-      else this.#samples.delete(name)
-    }
-    const samples = this.#samples.get(server) ?? []
-    const [first = { atMs, usedBytes }, last = first] = [samples[0], samples.at(-1)]
-    if (samples.length === 0 || atMs - last.atMs >= SAMPLE_INTERVAL_MS)
-      this.#samples.set(server, [...samples, { atMs, usedBytes }])
+  headroomS(memory: ServerMemory): number {
+    const { server, usedBytes, limitBytes } = memory
+    const now = { ...memory, atMs: this.#monotonicMs() }
+    this.#samples = this.#samples.filter(({ atMs }) => now.atMs - atMs <= WINDOW_MS)
+    this.#samples.push(now)
+    const first = this.#samples.find((sample) => sample.server === server) ?? now
     const grownBytes = usedBytes - first.usedBytes
     if (grownBytes <= 0) return Number.POSITIVE_INFINITY
-    return (Math.max(0, limitBytes - usedBytes) * (atMs - first.atMs)) / grownBytes / 1_000
+    return (Math.max(0, limitBytes - usedBytes) * (now.atMs - first.atMs)) / grownBytes / 1_000
   }
 }
 
@@ -178,21 +162,19 @@ export function exportQueues(metrics: Metrics, reporter: Pick<QueueReporter, 're
   const samples = (of: (report: QueueReport) => Iterable<Sample>) => () =>
     reporter.report === undefined ? [] : of(reporter.report)
   const gauge = (
-    name: string,
-    help: string,
-    labels: string[],
-    of: (report: QueueReport) => Iterable<Sample>,
+    [name, help, ...labels]: [name: string, help: string, ...labels: string[]],
+    of: Parameters<typeof samples>[0],
   ): void => metrics.gauge({ name, help, labels }, samples(of))
-  gauge('sluice_queue_chunks', 'Chunks in the queue.', ['shard', 'state'], ({ shards }) =>
+  gauge(['sluice_queue_chunks', 'Chunks in the queue.', 'shard', 'state'], ({ shards }) =>
     shards.flatMap(({ shard, waiting, delayed, inHand, failed }) =>
       samplesOf(shard, { waiting, delayed, in_hand: inHand, failed }),
     ),
   )
   const ageHelp = 'Age of the oldest chunk that waits or is in hand.'
-  gauge('sluice_queue_oldest_age_seconds', ageHelp, ['shard'], ({ shards }) =>
+  gauge(['sluice_queue_oldest_age_seconds', ageHelp, 'shard'], ({ shards }) =>
     shards.map(({ shard, oldestAgeS }) => [[String(shard)], oldestAgeS]),
   )
-  gauge('sluice_queue_rows', 'Rows in the queue.', ['shard'], ({ totals }) =>
+  gauge(['sluice_queue_rows', 'Rows in the queue.', 'shard'], ({ totals }) =>
     Array.from(totals, ([shard, rows]) => [[String(shard)], queuedRows(rows)]),
   )
   metrics.counter(
@@ -203,18 +185,15 @@ export function exportQueues(metrics: Metrics, reporter: Pick<QueueReporter, 're
       ),
     ),
   )
-  const ofServers = (
-    name: string,
-    help: string,
-    of: (server: QueueReport['servers'][number]) => number,
-  ): void =>
-    gauge(`sluice_redis_memory_${name}`, help, ['server'], ({ servers }) =>
-      servers.map((each) => [[each.memory.server], of(each)]),
-    )
-  ofServers('used_bytes', 'Memory of Redis that counts against its limit.', ({ memory }) => memory.usedBytes)
-  ofServers('limit_bytes', 'The limit of the memory of Redis.', ({ memory }) => memory.limitBytes)
   const headroomHelp = 'Time until the memory of Redis is full, at the rate of the last five minutes.'
-  ofServers('headroom_seconds', headroomHelp, ({ headroomS }) => headroomS)
+  for (const [name, field, help] of [
+    ['used_bytes', 'usedBytes', 'Memory of Redis that counts against its limit.'],
+    ['limit_bytes', 'limitBytes', 'The limit of the memory of Redis.'],
+    ['headroom_seconds', 'headroomS', headroomHelp],
+  ] as const)
+    gauge([`sluice_redis_memory_${name}`, help, 'server'], ({ servers }) =>
+      servers.map((each) => [[each.server], each[field]]),
+    )
 }
 
 function samplesOf(shard: number, counts: Readonly<Record<string, number>>): Sample[] {

@@ -55,9 +55,8 @@ export class ApiKeys {
       old.expiresAt && new Date(nowMs + Date.parse(old.expiresAt) - Date.parse(createdAt)).toISOString()
     const { key, keyHash, record } = createKey({ projectId, name, scopes, expiresAt }, nowMs)
     const oldExpiresAt = new Date(nowMs + overlapMs).toISOString()
-    const rejection = await this.#add(keyHash, record, { oldHash, oldExpiresAt })
-    if (rejection !== null)
-      throw new RegistryError(`the key ${keyId} cannot be rotated: ${String(rejection)}`)
+    const rejection = await this.#add(keyHash, record, { hash: oldHash, expiresAt: oldExpiresAt })
+    if (rejection !== null) throw new RegistryError(`the key ${keyId} cannot be rotated: ${rejection}`)
     return { key, record, replaced: (await this.find(oldHash)) ?? old }
   }
 
@@ -121,13 +120,13 @@ export class ApiKeys {
   }
 
   /** Stores a new key, which may replace an old one. Resolves with what CREATE_KEY returns. */
-  #add(hash: string, record: ApiKeyRecord, { oldHash = '', oldExpiresAt = '' } = {}): Promise<unknown> {
+  #add(hash: string, record: ApiKeyRecord, old = { hash: '', expiresAt: '' }): Promise<string | null> {
     const { names, run } = this.#store
     const { id, projectId: owner, createdAt } = record
     const keys = [names.project(owner), names.keysOfProject(owner), names.apiKey(hash), names.keyIds]
-    if (oldHash !== '') keys.push(names.apiKey(oldHash))
-    const ofOld = [oldHash, createdAt, oldExpiresAt]
-    return run(CREATE_KEY, keys, [hash, id, names.changesChannel, ...ofOld, ...keyToHash(record)])
+    if (old.hash !== '') keys.push(names.apiKey(old.hash))
+    const args = [hash, id, names.changesChannel, old.hash, createdAt, old.expiresAt, ...keyToHash(record)]
+    return run(CREATE_KEY, keys, args) as Promise<string | null>
   }
 
   async #ofProject(projectId: string): Promise<{ hash: string; record: ApiKeyRecord }[]> {

@@ -87,7 +87,7 @@ const keyBackup: Read<KeyBackup> = (value, place) => {
   const found = key(value, place)
   requireKey(found, `${place}: `)
   const id = keyIdOf(found.hash)
-  valid(`${id}, which follows from its hash`, (value) => value === id)(found.id, `${place}.id`)
+  valid(`${id}, which follows from its hash`, (given) => given === id)(found.id, `${place}.id`)
   return found
 }
 
