@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CommandLine } from '@sluice/harness/command-line'
-import { ProcessError, Supervisor } from '@sluice/local'
+import { Supervisor } from '@sluice/local'
 import { LoadProcess } from './load/load-process.ts'
 import { type Scenario, scenarios } from './load/scenarios.ts'
 import { redisInfo } from './measure/redis-info.ts'
@@ -116,8 +116,6 @@ async function run(): Promise<void> {
 function reportError(error: unknown): undefined {
   interrupted.signal.throwIfAborted()
   console.error(`  not measured: ${error instanceof Error ? error.message : String(error)}`)
-  // The log file is deleted together with the system's data.
-  if (error instanceof ProcessError) for (const line of error.log) console.error(`  | ${line}`)
 }
 
 async function measure(scenario: Scenario, name: SystemName): Promise<SystemReport> {

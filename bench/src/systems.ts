@@ -60,9 +60,11 @@ export async function startSluice(
   replicas: 0 | 1 | 2 = 0,
 ): Promise<System> {
   const services = await startServices({ supervisor })
+  const { port, password } = new URL(services.redisUrl)
+  const lines = [`replicaof 127.0.0.1 ${port}`, `masterauth ${password}`]
   const followers = await Promise.all(
     Array.from({ length: replicas }, (_, i) =>
-      startRedis(supervisor, { name: `replica-${i + 1}`, replicaOf: services.redisUrl }),
+      startRedis(supervisor, { name: `replica-${i + 1}`, password, lines }),
     ),
   )
   const settings = replicas === 0 ? {} : { REDIS_REPLICAS_ACK: String(replicas) }

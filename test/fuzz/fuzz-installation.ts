@@ -25,7 +25,6 @@ const environment = {
 export async function startFuzzInstallation(): Promise<FuzzInstallation> {
   const installation = await startInstallation({
     prefix: 'fuzz',
-    projectId: exactProject,
     api: { environment },
   })
   try {
@@ -39,6 +38,7 @@ export async function startFuzzInstallation(): Promise<FuzzInstallation> {
 
 function makeKeys(installation: Installation): Promise<Pick<FuzzInstallation, 'keys' | 'canaryKey'>> {
   return withRegistry(installation, async (registry) => {
+    const exact = await provisionProject(registry, exactProject)
     const torn = await provisionProject(registry, tornProject)
     const orphan = await provisionProject(registry, orphanProject)
     const canaryKey = await provisionProject(registry, canaryProject)
@@ -46,6 +46,6 @@ function makeKeys(installation: Installation): Promise<Pick<FuzzInstallation, 'k
     const { key: revoked, record } = await registry.keys.create(tornProject)
     await registry.keys.revoke(record.id)
     await registry.projects.delete(orphanProject)
-    return { keys: { exact: installation.apiKey, torn, orphan, reader, revoked }, canaryKey }
+    return { keys: { exact, torn, orphan, reader, revoked }, canaryKey }
   })
 }

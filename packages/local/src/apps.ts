@@ -25,43 +25,36 @@ export interface AppOptions extends AppSettings {
   readonly until?: 'alive' | 'ready' | undefined
 }
 
+type WorkerOptions = AppOptions & { readonly clickhouse: ClickHouseAccess }
+
 /**
  * As in the images. Bodies are Buffers. In Node's default young generation of 32 MB they accumulate until V8 runs a major GC, every quarter
  * of a second at full load. With 16 MB they are freed before. V8's four threads for GC compete with the event loop on few processors: a
  * single one halves the slowest responses under attack (see docs/overload.md).
  */
 export const nodeOptions = { api: ['--max-semi-space-size=16', '--v8-pool-size=1'], worker: [] } as const
-/** Leaves half a second before the supervisor kills the process. */
-const SHUTDOWN_DEADLINE_MS = Math.min(stopDeadlinesMs.api, stopDeadlinesMs.worker) - 500
 
 /** Starts an API process on exactly this port, by default a free one, and waits until it is ready. */
 export async function startApi(
   supervisor: Supervisor,
   options: AppOptions & { port?: number | undefined; host?: string | undefined },
 ): Promise<ApiApp> {
-  const { host = '127.0.0.1' } = options
+  const { host = '127.0.0.1', port: chosen } = options
   // On a local machine there are no other users to protect, and a load test is intended.
   const unlimited = { RATE_LIMIT_ENTRIES_PER_SECOND: '0', RATE_LIMIT_BYTES_PER_SECOND: '0' }
+  const anyHosts: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }
+  const reachable = anyHosts[host] ?? (host.includes(':') ? `[${host}]` : host)
   const start = async (port: number): Promise<ApiApp> => {
     const environment = { ...unlimited, ...options.environment, HOST: host, PORT: String(port) }
     const app = await startApp(supervisor, 'api', options, environment)
-    return { ...app, url: `http://${reachable(host)}:${port}` }
+    return { ...app, url: `http://${reachable}:${port}` }
   }
-  return options.port === undefined ? supervisor.ports.startOn(undefined, start) : start(options.port)
+  return chosen === undefined ? supervisor.ports.startOn(undefined, start) : start(chosen)
 }
 
-function reachable(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1'
-  if (host === '::') return '[::1]'
-  return host.includes(':') ? `[${host}]` : host
-}
-
-export async function startWorker(
-  supervisor: Supervisor,
-  options: AppOptions & { clickhouse: ClickHouseAccess },
-): Promise<App> {
-  const { clickhouse, environment } = options
-  return startApp(supervisor, 'worker', options, { ...clickhouseEnvironment(clickhouse), ...environment })
+export function startWorker(supervisor: Supervisor, options: WorkerOptions): Promise<App> {
+  const environment = { ...clickhouseEnvironment(options.clickhouse), ...options.environment }
+  return startApp(supervisor, 'worker', options, environment)
 }
 
 export const clickhouseEnvironment = ({ url, username, password, database }: ClickHouseAccess) => ({
@@ -88,7 +81,8 @@ async function startApp(
       cwd: dirname(entry),
       environment: {
         LOG_LEVEL: 'info',
-        SHUTDOWN_DEADLINE_MS: String(SHUTDOWN_DEADLINE_MS),
+        // Half a second before the supervisor kills the process.
+        SHUTDOWN_DEADLINE_MS: String(stopDeadlinesMs[role] - 500),
         REDIS_URL: redisUrl,
         SLUICE_PREFIX: prefix,
         ...environment,

@@ -99,6 +99,5 @@ function usersConfig(password: string): string {
 `
 }
 
-function escape(text: string): string {
-  return text.replaceAll(/[<>&]/g, (character) => `&#${character.charCodeAt(0)};`)
-}
+const escape = (text: string): string =>
+  text.replaceAll(/[<>&]/g, (character) => `&#${character.charCodeAt(0)};`)

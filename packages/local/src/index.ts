@@ -1,21 +1,8 @@
-export {
-  type ApiApp,
-  type App,
-  type AppOptions,
-  clickhouseEnvironment,
-  startApi,
-  startWorker,
-} from './apps.ts'
-export { clickhouseAnswers, startClickHouse } from './clickhouse.ts'
-export {
-  type Installation,
-  type InstallationOptions,
-  type Services,
-  startInstallation,
-  startServices,
-} from './installation.ts'
-export { Ports } from './ports.ts'
-export { provisionProject, withRegistry } from './provision.ts'
-export { findRedis, redisAnswers, startRedis } from './redis.ts'
-export { type Exit, ProcessError, type ProcessSpec, SupervisedProcess } from './supervised-process.ts'
-export { Supervisor } from './supervisor.ts'
+export * from './apps.ts'
+export * from './clickhouse.ts'
+export * from './installation.ts'
+export * from './ports.ts'
+export * from './provision.ts'
+export * from './redis.ts'
+export * from './supervised-process.ts'
+export * from './supervisor.ts'

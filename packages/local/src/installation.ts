@@ -60,8 +60,6 @@ export interface InstallationOptions extends ServicesOptions {
   /** Services that are already running. They stop with the installation; the options for starting them are ignored. */
   readonly services?: Services | undefined
   readonly prefix?: string | undefined
-  /** The project, created if it is missing. Default: `demo`, or `demo-2` and so on where the former were deleted or disabled. */
-  readonly projectId?: string | undefined
   /** The project and the key of an earlier run. They are restored if Redis has lost them. */
   readonly earlier?: { readonly projectId: string; readonly apiKey: string } | undefined
   readonly api?: AppSettings & { readonly port?: number | undefined; readonly host?: string | undefined }
@@ -70,17 +68,16 @@ export interface InstallationOptions extends ServicesOptions {
 
 /** Starts Redis and ClickHouse with migrated tables, a project with a key, an API and a worker. `startApi` and `startWorker` add more. */
 export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
-  const { prefix = 'sluice', note = () => undefined } = options
+  const { prefix = 'sluice', note = () => undefined, earlier } = options
   const services = options.services ?? (await startServices(options))
   const { supervisor, redisUrl, clickhouse } = services
   try {
     await migrate(clickhouse, await readMigrations(migrationsFolder))
-    const [projectId, apiKey] = await withRegistry({ redisUrl, prefix }, async (registry, redis) => {
-      const { earlier } = options
+    const project = await withRegistry({ redisUrl, prefix }, async (registry, redis) => {
       if (earlier !== undefined) await restoreProject(registry, earlier, note)
       await noteQueued(redis, prefix, note)
-      const id = options.projectId ?? (await usableProject(registry, note, earlier?.projectId))
-      return [id, await provisionProject(registry, id, earlier?.apiKey)] as const
+      const projectId = await usableProject(registry, note, earlier?.projectId)
+      return { projectId, apiKey: await provisionProject(registry, projectId, earlier?.apiKey) }
     })
     const [api, worker] = await Promise.all([
       startApi(supervisor, { ...options.api, redisUrl, prefix }),
@@ -88,11 +85,10 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
     ])
     return {
       ...services,
+      ...project,
       apiUrl: api.url,
       opsUrls: { api: api.opsUrl, worker: worker.opsUrl },
       prefix,
-      projectId,
-      apiKey,
       processes: { ...services.processes, api: api.process, worker: worker.process },
     }
   } catch (error) {

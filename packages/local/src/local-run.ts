@@ -1,14 +1,11 @@
-import { fstatSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { fstatSync, readFileSync, renameSync, statfsSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { apiSettings, readApiConfig } from '@sluice/api/config'
 import { SettingsError } from '@sluice/runtime'
 import { workerSettings } from '@sluice/worker/config'
-import { describeFullDisk } from './disk.ts'
-import { startInstallation } from './installation.ts'
-import { type LocalFile, readEarlier, writeLocalFile } from './local-file.ts'
+import { type Installation, startInstallation } from './installation.ts'
 import { probePort } from './ports.ts'
-import { missingProgram } from './redis-program.mjs'
 import { describeExit, ProcessError } from './supervised-process.ts'
 import { DataDirectoryBusyError, Supervisor } from './supervisor.ts'
 
@@ -16,28 +13,28 @@ const DEFAULT_DATA_DIR = fileURLToPath(new URL('../../../.data', import.meta.url
 const DEFAULT_PORT = 3_000
 const UNPRIVILEGED_PORT_MIN = 1_024
 const DISK_CHECK_INTERVAL_MS = 2_000
+/** ClickHouse reserves space before it writes: an insert of a full batch takes some tens of megabytes. */
+const FREE_BYTES_MIN = 64 * 1024 * 1024
 
 /** Settings of API and worker that have no effect here, because `npm start` runs Redis, ClickHouse and both processes itself. */
 const DETERMINED =
   /^(CLICKHOUSE_.*|OPS_HOST|OPS_PORT|REDIS_SENTINEL_PASSWORD|REDIS_TLS_CA_FILE|REDIS_URL|SHUTDOWN_DEADLINE_MS|SLUICE_PREFIX)$/
 
+type Write = (line: string) => void
+
 /** Runs everything until it is interrupted, cannot start, or one process exits. Then it stops the others. @returns the exit code */
 export async function runLocally(
   environment: NodeJS.ProcessEnv,
   interrupted: Promise<void>,
-  write: (line: string) => void,
+  write: Write,
 ): Promise<number> {
   const dataDir = resolve(environment['SLUICE_DATA_DIR'] || DEFAULT_DATA_DIR)
   let supervisor: Supervisor | undefined
   try {
-    const missing = missingProgram(process.platform, environment['PATH'])
-    if (missing !== undefined) throw new Error(missing)
     const full = describeFullDisk(dataDir)
     if (full !== undefined) throw new Error(full)
-    rejectDetermined(environment)
-    const { HOST, PORT } = readApiConfig(environment)
     supervisor = await Supervisor.open({ dataDir })
-    await Promise.race([interrupted, startAndWatch(supervisor, HOST, PORT, environment, write)])
+    await Promise.race([interrupted, startAndWatch(supervisor, environment, write)])
     await supervisor.stop()
     return 0
   } catch (error) {
@@ -53,21 +50,20 @@ function rejectDetermined(environment: NodeJS.ProcessEnv): void {
   if (names.length === 0) return
   throw new SettingsError(
     `npm start runs Redis, ClickHouse, API and worker itself, and cannot use ${names.join(', ')}. ` +
-      `Start it without: env ${names.map((name) => `-u ${name}`).join(' ')} npm start. ` +
-      'With other servers, run API and worker as docs/containers.md describes.',
+      `Start it without: env ${names.map((name) => `-u ${name}`).join(' ')} npm start`,
   )
 }
 
 async function startAndWatch(
   supervisor: Supervisor,
-  host: string,
-  port: number,
   environment: NodeJS.ProcessEnv,
-  write: (line: string) => void,
+  write: Write,
 ): Promise<never> {
+  rejectDetermined(environment)
+  const { HOST: host, PORT: port } = readApiConfig(environment)
   const { dataDir } = supervisor
-  const probe = await probePort(port, host)
-  if ('code' in probe) throw new Error(describePort(host, port, probe.code))
+  const code = await probePort(port, host)
+  if (code !== undefined) throw new Error(describePort(host, port, code))
   write('Starting Redis, ClickHouse, API and worker …')
   const { opsPorts, redis, clickhouse, project } = readEarlier(dataDir)
   const installation = await startInstallation({
@@ -83,23 +79,74 @@ async function startAndWatch(
   // Such as the file that the shell creates for `npm start > start.log`.
   const output = fstatSync(process.stdout.fd)
   write(welcome(installation, dataDir, output.isFile() && (output.mode & 0o077) !== 0))
+  watchDisk(dataDir, write)
   const exits = Object.values(installation.processes).map(async (each) => ({ each, exit: await each.exited }))
-  const checks = watchDisk(dataDir, write)
   const { each, exit } = await Promise.race(exits)
-  clearInterval(checks)
-  throw new ProcessError(`${each.name} exited (${describeExit(exit)})`, each.logFile)
+  throw new ProcessError(each, `exited (${describeExit(exit)})`)
+}
+
+/** The content of `local.json` in the data directory. Scripts and the CLI read addresses and credentials from it. */
+export type LocalFile = Pick<
+  Installation,
+  'apiUrl' | 'apiKey' | 'projectId' | 'redisUrl' | 'clickhouse' | 'opsUrls'
+>
+
+/** Writes `local.json`, readable by its owner only. Readers see the old or the new content, never a partial one. */
+export function writeLocalFile(dataDir: string, local: LocalFile): void {
+  const { apiUrl, apiKey, projectId, redisUrl, clickhouse, opsUrls } = local
+  const content: LocalFile = { apiUrl, apiKey, projectId, redisUrl, clickhouse, opsUrls }
+  const path = join(dataDir, 'local.json')
+  writeFileSync(`${path}.new`, `${JSON.stringify(content, undefined, 2)}\n`, { mode: 0o600 })
+  renameSync(`${path}.new`, path)
+}
+
+/** What a start takes over from the earlier one, so that saved addresses stay valid. Nothing if the file is missing or invalid. */
+export function readEarlier(dataDir: string) {
+  try {
+    const local = JSON.parse(readFileSync(join(dataDir, 'local.json'), 'utf8')) as LocalFile
+    return {
+      apiUrl: local.apiUrl,
+      project: { projectId: local.projectId, apiKey: local.apiKey },
+      redis: { port: portOf(local.redisUrl), password: new URL(local.redisUrl).password },
+      clickhouse: { port: portOf(local.clickhouse.url), password: local.clickhouse.password },
+      opsPorts: { api: portOf(local.opsUrls.api), worker: portOf(local.opsUrls.worker) },
+    }
+  } catch {
+    return {}
+  }
+}
+
+const portOf = (url: string): number => Number(new URL(url).port)
+
+/** Of the disk with a folder. A folder that does not exist yet will be on the disk of its parent. */
+function freeBytesOf(folder: string): number {
+  try {
+    const { blocks, bavail, bsize } = statfsSync(folder)
+    // Such as /proc, which has no disk.
+    return blocks === 0 ? Number.POSITIVE_INFINITY : bavail * bsize
+  } catch {
+    return dirname(folder) === folder ? Number.POSITIVE_INFINITY : freeBytesOf(dirname(folder))
+  }
+}
+
+/** Says which disk of the data directory is full: each store may have its own. Undefined if none is. */
+export function describeFullDisk(dataDir: string, freeBytes = freeBytesOf): string | undefined {
+  const folders = [dataDir, join(dataDir, 'clickhouse'), join(dataDir, 'redis')]
+  const full = folders.find((folder) => freeBytes(folder) < FREE_BYTES_MIN)
+  if (full === undefined) return undefined
+  const free = `The disk of ${full} is full (${Math.floor(freeBytes(full) / 1e6)} MB free).`
+  return `${free} Free some space, or set SLUICE_DATA_DIR to a folder on another disk.`
 }
 
 /** A full disk stops Redis at its next write. ClickHouse goes on without inserts, and the entries wait in Redis. */
-function watchDisk(dataDir: string, write: (line: string) => void): NodeJS.Timeout {
-  let last: string | undefined
-  const check = (): void => {
+function watchDisk(dataDir: string, write: Write): void {
+  let wasFull = false
+  setInterval(() => {
     const full = describeFullDisk(dataDir)
-    if (full !== undefined && last === undefined) write(`✗ ${full}`)
-    if (full === undefined && last !== undefined) write('The disk has space again.')
-    last = full
-  }
-  return setInterval(check, DISK_CHECK_INTERVAL_MS)
+    if (full !== undefined && !wasFull) write(`✗ ${full}`)
+    if (full === undefined && wasFull) write('The disk has space again.')
+    wasFull = full !== undefined
+  }, DISK_CHECK_INTERVAL_MS)
 }
 
 /** What fails because of a full disk has many messages: of Redis, ClickHouse, SQLite and Node. The disk itself has one. */
@@ -115,31 +162,17 @@ function explainFailure(failure: unknown, dataDir: string): string {
     const where = apiUrl === undefined ? '' : ` (API: ${apiUrl})`
     return `Sluice is already running on ${dataDir}${where}. Stop it first, or set SLUICE_DATA_DIR to another folder.`
   }
-  if (failure instanceof ProcessError) {
-    const log = failure.log.map((line) => `\n    | ${line}`).join('')
-    return `${failure.message}\n    Log file: ${failure.logFile}${log}`
-  }
-  const message = failure instanceof Error ? failure.message : String(failure)
-  if (!concernsDataFolder(failure, dataDir)) return message
+  const { code, path, message } = failure as NodeJS.ErrnoException
+  const isOfFolder = path !== undefined && (path.startsWith(dataDir) || dataDir.startsWith(path))
+  // SQLite, which locks the folder, reports no path.
+  if (!isOfFolder && code !== 'ERR_SQLITE_ERROR') return message
   return `The data folder ${dataDir} cannot be used (${message}). Set SLUICE_DATA_DIR to a folder that you may write to.`
 }
 
-function concernsDataFolder(error: unknown, dataDir: string): boolean {
-  const { code, path } = error as NodeJS.ErrnoException
-  // SQLite, which locks the folder, reports no path.
-  if (code === 'ERR_SQLITE_ERROR') return true
-  return path !== undefined && (path.startsWith(dataDir) || dataDir.startsWith(path))
-}
-
 export function describePort(host: string, port: number, code: string): string {
-  const problem = `The API cannot listen on HOST=${host} and PORT=${port} (${code})`
-  if (code !== 'EADDRINUSE' && (code !== 'EACCES' || port >= UNPRIVILEGED_PORT_MIN))
-    return `${problem}. Choose an address of this machine: HOST=127.0.0.1 npm start`
   const next = port < UNPRIVILEGED_PORT_MIN || port >= 65_535 ? DEFAULT_PORT : port + 1
-  return `${problem}. Choose another port: PORT=${next} npm start`
+  return `The API cannot listen on HOST=${host} and PORT=${port} (${code}). Choose others: HOST=127.0.0.1 PORT=${next} npm start`
 }
-
-const exampleEntry = { level: 'info', message: 'Hello, Sluice', service: 'curl', metadata: { user: 42 } }
 
 /** @param hidesKey whether others may read the output. The key is then only in `local.json` */
 export function welcome(
@@ -149,9 +182,9 @@ export function welcome(
 ): string {
   const quoted = `'${dataDir.replaceAll("'", String.raw`'\''`)}'`
   const sluice = dataDir === resolve(DEFAULT_DATA_DIR) ? './sluice' : `SLUICE_DATA_DIR=${quoted} ./sluice`
-  const curl =
-    `curl -sS ${apiUrl}/v1/logs -H 'Authorization: Bearer ${apiKey}' ` +
-    `-H 'Content-Type: application/json' -d '${JSON.stringify(exampleEntry)}'`
+  const entry = '{"level":"info","message":"Hello, Sluice","service":"curl","metadata":{"user":42}}'
+  const headers = `-H 'Authorization: Bearer ${apiKey}' -H 'Content-Type: application/json'`
+  const curl = `curl -sS ${apiUrl}/v1/logs ${headers} -d '${entry}'`
   return `
 Sluice is ready. Ctrl-C stops it. The data stays in ${dataDir}
 

@@ -9,16 +9,14 @@ const CHECKS_MAX = 100
 
 export class Ports {
   /** No port is returned twice: the process that gets it may not be listening yet at the next call. */
-  readonly #returned = new Set<number>()
+  #offset = randomInt(RANGE.size)
 
   /** @returns the preferred port if it is free; otherwise a free port that was never returned before */
   async free(preferred?: number): Promise<number> {
-    if (preferred !== undefined && 'port' in (await probePort(preferred))) return preferred
+    if (preferred !== undefined && (await probePort(preferred)) === undefined) return preferred
     for (let checks = 0; checks < CHECKS_MAX; checks++) {
-      const port = RANGE.first + randomInt(RANGE.size)
-      if (this.#returned.has(port)) continue
-      this.#returned.add(port)
-      if ('port' in (await probePort(port))) return port
+      const port = RANGE.first + (this.#offset++ % RANGE.size)
+      if ((await probePort(port)) === undefined) return port
     }
     throw new Error(`no free port found in ${CHECKS_MAX} attempts`)
   }
@@ -30,16 +28,17 @@ export class Ports {
       try {
         return await start(port)
       } catch (error) {
-        if (attempt === START_ATTEMPTS_MAX || 'port' in (await probePort(port))) throw error
+        if (attempt === START_ATTEMPTS_MAX || (await probePort(port)) === undefined) throw error
       }
     }
   }
 }
 
-export function probePort(port: number, host = '127.0.0.1'): Promise<{ port: number } | { code: string }> {
+/** @returns why nothing can listen on a port; undefined if something can */
+export function probePort(port: number, host = '127.0.0.1'): Promise<string | undefined> {
   return new Promise((resolve) => {
     const server = createServer()
-    server.once('error', (error: NodeJS.ErrnoException) => resolve({ code: error.code ?? 'EUNKNOWN' }))
-    server.listen(port, host, () => server.close(() => resolve({ port })))
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'EUNKNOWN'))
+    server.listen(port, host, () => server.close(() => resolve(undefined)))
   })
 }

@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { totalmem } from 'node:os'
-import { dirname, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { Redis } from 'ioredis'
-import { findProgram, howToInstallRedis, unpackedRedis } from './redis-program.mjs'
-import type { ProcessSpec, SupervisedProcess } from './supervised-process.ts'
+import { connectRedis, type RedisConnection } from '@sluice/runtime'
+import type { SupervisedProcess } from './supervised-process.ts'
 import { makeFolder, type Supervisor } from './supervisor.ts'
 
 export interface RedisOptions {
@@ -15,7 +16,8 @@ export interface RedisOptions {
   readonly password?: string | undefined
   /** Of the process, and of its folder for data in the data directory. */
   readonly name?: string | undefined
-  readonly replicaOf?: string | undefined
+  /** Further lines of its configuration. */
+  readonly lines?: readonly string[]
   /** Redis' `maxmemory`. Default: a quarter of this machine's memory, and at least 256 MiB. */
   readonly memoryBytesMax?: number | undefined
   readonly note?: ((line: string) => void) | undefined
@@ -24,24 +26,24 @@ export interface RedisOptions {
 const LEAST_MEMORY_BYTES = 256 * 1024 * 1024
 const ANSWER_DEADLINE_MS = 1_000
 const DOWNLOAD_DEADLINE_MS = 180_000
+/** Where Debian's package is unpacked if there is no Redis. */
+const unpackedRedis = fileURLToPath(new URL('../../../node_modules/.cache/redis', import.meta.url))
 
 /** Starts a Redis on 127.0.0.1 that loses no acknowledged write. It requires a password, which the URL includes. */
 export async function startRedis(
   supervisor: Supervisor,
   options: RedisOptions = {},
 ): Promise<{ process: SupervisedProcess; url: string }> {
-  const { name = 'redis', replicaOf } = options
+  const { name = 'redis', password = randomBytes(18).toString('base64url') } = options
   const folder = join(supervisor.dataDir, name)
-  const password =
-    options.password ??
-    (replicaOf === undefined ? randomBytes(18).toString('base64url') : new URL(replicaOf).password)
   const program = await findRedis(options.note)
   makeFolder(folder)
   const configFile = join(folder, 'redis.conf')
   await stopEarlier(configFile)
   return supervisor.ports.startOn(options.port, async (port) => {
     const url = `redis://:${password}@127.0.0.1:${port}`
-    fs.writeFileSync(configFile, configuration({ ...options, port, folder, password }), { mode: 0o600 })
+    const configuration = `port ${port}\n${configure(folder, password, options)}`
+    fs.writeFileSync(configFile, configuration, { mode: 0o600 })
     const isReady = () => redisAnswers(url)
     const spec = { ...program, role: 'redis', name, args: [configFile], cwd: folder, isReady } as const
     const process = await supervisor.start(spec)
@@ -49,29 +51,27 @@ export async function startRedis(
   })
 }
 
-function configuration(options: RedisOptions & { folder: string; password: string }): string {
+function configure(folder: string, password: string, { memoryBytesMax, lines = [] }: RedisOptions): string {
   // Without a constraint, `constrainedMemory` returns 0, or more than the total memory.
   const machineBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)
   // A backlog must leave enough memory for the other programs on this machine.
   const shareBytes = Math.max(LEAST_MEMORY_BYTES, Math.floor(machineBytes / 4))
-  const { replicaOf, password } = options
-  const primary = `replicaof 127.0.0.1 ${new URL(replicaOf ?? 'redis://').port}\nmasterauth ${password}\n`
   return `# Overwritten at each start.
 bind 127.0.0.1
-port ${options.port}
 protected-mode yes
-requirepass ${options.password}
-dir "${options.folder.replaceAll(/["\\]/g, String.raw`\$&`)}"
+requirepass ${password}
+dir "${folder.replaceAll(/["\\]/g, String.raw`\$&`)}"
 # Acknowledged writes are on disk. If a crash cuts off the last write, it was not acknowledged.
 appendonly yes
 appendfsync always
 aof-load-truncated yes
 save ""
 # A queue must not evict jobs. The API rejects entries before the memory is full.
-maxmemory ${options.memoryBytesMax ?? shareBytes}
+maxmemory ${memoryBytesMax ?? shareBytes}
 maxmemory-policy noeviction
 daemonize no
-${replicaOf === undefined ? '' : primary}`
+${lines.join('\n')}
+`
 }
 
 /** Whether a server responds and has loaded its data. The password in the URL ensures that it is the right one. */
@@ -85,25 +85,17 @@ async function stopEarlier(configFile: string): Promise<void> {
     await ask(`redis://:${password}@127.0.0.1:${port}`, (redis) => redis.shutdown('NOSAVE'))
 }
 
-async function ask(url: string, command: (redis: Redis) => Promise<unknown>): Promise<boolean> {
-  const redis = new Redis(url, {
-    lazyConnect: true,
-    connectTimeout: ANSWER_DEADLINE_MS,
-    commandTimeout: ANSWER_DEADLINE_MS,
-    enableReadyCheck: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
-  })
+async function ask(url: string, command: (redis: RedisConnection) => Promise<unknown>): Promise<boolean> {
+  const redis = connectRedis(url, { failFast: true, commandTimeoutMs: ANSWER_DEADLINE_MS })
   redis.on('error', () => undefined)
   try {
-    await redis.connect()
+    await once(redis, 'ready', { signal: AbortSignal.timeout(ANSWER_DEADLINE_MS) })
     await command(redis)
     return true
   } catch {
     return false
   } finally {
-    // For a connection that is already closed, ioredis would wait 2 s for the close event.
-    if (redis.status !== 'end') redis.disconnect()
+    redis.disconnect()
   }
 }
 
@@ -122,21 +114,19 @@ for package in "$0"/archives/*.deb; do dpkg-deb --extract "$package" "$0"; done
 ln -s redis-check-rdb "$0/usr/bin/redis-server"
 rm -rf "$0/lists" "$0/archives"`
 
-/** Finds a Redis server: on the PATH, or unpacked from Debian's package. @throws Error that explains what to install */
-export async function findRedis(
-  note: (line: string) => void = () => undefined,
-): Promise<Pick<ProcessSpec, 'command' | 'environment'>> {
-  const command = findProgram(process.env['PATH'], 'redis-server', 'valkey-server')
+/** Finds a Redis server: on the PATH, or unpacked from Debian's package. */
+export async function findRedis(note?: (line: string) => void) {
+  const folders = (process.env['PATH'] ?? '/usr/bin').split(delimiter)
+  const programs = folders.flatMap((path) => [join(path, 'redis-server'), join(path, 'valkey-server')])
+  const command = programs.find((program) => fs.existsSync(program))
   if (command !== undefined) return { command, environment: {} }
   if (!fs.existsSync(unpackedRedis)) {
-    note("Downloading Redis from Debian's packages …")
+    note?.("Downloading Redis from Debian's packages …")
     await unpack()
   }
   const libraries = fs.globSync(join(unpackedRedis, '{usr/lib,lib}/*-linux-gnu'))
-  return {
-    command: join(unpackedRedis, 'usr/bin/redis-server'),
-    environment: { LD_LIBRARY_PATH: libraries.join(':') },
-  }
+  const environment = { LD_LIBRARY_PATH: libraries.join(':') }
+  return { command: join(unpackedRedis, 'usr/bin/redis-server'), environment }
 }
 
 async function unpack(): Promise<void> {
@@ -146,10 +136,7 @@ async function unpack(): Promise<void> {
     await promisify(execFile)('/bin/sh', ['-c', UNPACK, folder], { timeout: DOWNLOAD_DEADLINE_MS })
     if (!fs.existsSync(unpackedRedis)) fs.renameSync(folder, unpackedRedis)
   } catch (error) {
-    throw new Error(
-      `${howToInstallRedis} Downloading it failed:\n${error instanceof Error ? error.message : String(error)}`,
-      { cause: error },
-    )
+    throw new Error(`Redis is not installed, and its download failed: ${String(error)}`, { cause: error })
   } finally {
     fs.rmSync(folder, { recursive: true, force: true })
   }

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs'
 import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -31,16 +32,13 @@ export interface ProcessSpec {
 
 export type Exit = Readonly<{ code: number | null; signal: NodeJS.Signals | null }>
 
+/** Its message has the end of the process' log. */
 export class ProcessError extends Error {
   override name = 'ProcessError'
-  readonly logFile: string
-  readonly log: readonly string[]
 
-  constructor(message: string, logFile: string) {
-    super(message)
-    this.logFile = logFile
-    const lines = existsSync(logFile) ? readFileSync(logFile, 'utf8').split('\n') : []
-    this.log = lines.filter((line) => line.trim() !== '').slice(-LOG_LINES_SHOWN)
+  constructor({ name, logFile }: Pick<SupervisedProcess, 'name' | 'logFile'>, what: string) {
+    const lines = existsSync(logFile) ? readFileSync(logFile, 'utf8').trim().split('\n') : []
+    super([`${name} ${what}`, `Log file: ${logFile}`, ...lines.slice(-LOG_LINES_SHOWN)].join('\n    '))
   }
 }
 
@@ -59,12 +57,6 @@ const KILL_DEADLINE_MS = 5_000
 const LOG_BYTES_MAX = 8 * 1024 * 1024
 const LOG_LINES_SHOWN = 15
 
-interface Run {
-  readonly child: ChildProcess
-  readonly exited: Promise<Exit>
-  exit?: Exit
-}
-
 /**
  * A process that can be started again after it has exited. Its output goes to a log file.
  *
@@ -76,7 +68,8 @@ export class SupervisedProcess {
   readonly logFile: string
   readonly #spec: ProcessSpec
   readonly #mayStart: () => boolean
-  #run: Run | undefined
+  #child: ChildProcess | undefined
+  #exit: Promise<Exit> | undefined
 
   /** @param mayStart false once the supervisor is stopping and would no longer stop the process */
   constructor(spec: ProcessSpec, logFile: string, mayStart: () => boolean = () => true) {
@@ -88,40 +81,39 @@ export class SupervisedProcess {
   }
 
   get pid(): number | undefined {
-    return this.running ? this.#run?.child.pid : undefined
+    return this.running ? this.#child?.pid : undefined
   }
 
   get running(): boolean {
-    return this.#run !== undefined && this.#run.exit === undefined
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
   get exited(): Promise<Exit> {
-    if (this.#run === undefined) throw new Error(`${this.name} was never started`)
-    return this.#run.exited
+    if (this.#exit === undefined) throw new Error(`${this.name} was never started`)
+    return this.#exit
   }
 
   /** @throws ProcessError when it exits instead of being ready, or is not ready within its deadline; it is not running then */
   async start(): Promise<void> {
     if (this.running) throw new Error(`${this.name} is already running`)
     if (!this.#mayStart()) throw new Error(`${this.name} is not started: the supervisor is stopping`)
-    const run = this.#spawn()
-    this.#run = run
+    this.#spawn()
     const { readyDeadlineMs = READY_DEADLINE_MS } = this.#spec
     const deadline = AbortSignal.timeout(readyDeadlineMs)
-    while (run.exit === undefined && !deadline.aborted) {
+    while (this.running && !deadline.aborted) {
       const isReady = this.#spec.isReady(AbortSignal.timeout(READY_ANSWER_DEADLINE_MS))
       if (await isReady.catch(() => false)) return
-      await Promise.race([run.exited, delay(READY_POLL_MS)])
+      await Promise.race([this.exited, delay(READY_POLL_MS)])
     }
-    if (run.exit !== undefined)
-      throw new ProcessError(`${this.name} exited while starting (${describeExit(run.exit)})`, this.logFile)
+    if (!this.running)
+      throw new ProcessError(this, `exited while starting (${describeExit(await this.exited)})`)
     await this.stop({ signal: 'SIGKILL' })
-    throw new ProcessError(`${this.name} was not ready after ${readyDeadlineMs / 1000} s`, this.logFile)
+    throw new ProcessError(this, `was not ready after ${readyDeadlineMs / 1000} s`)
   }
 
   kill(signal: NodeJS.Signals): void {
     if (!this.running) return
-    if (this.#spec.sendSignal === undefined) this.#run?.child.kill(signal)
+    if (this.#spec.sendSignal === undefined) this.#child?.kill(signal)
     else this.#spec.sendSignal(signal)
   }
 
@@ -135,7 +127,7 @@ export class SupervisedProcess {
     if (await this.#exitsWithin(deadlineMs)) return
     this.kill('SIGKILL')
     if (await this.#exitsWithin(KILL_DEADLINE_MS)) return
-    throw new ProcessError(`${this.name} (process ${this.pid ?? '?'}) does not exit`, this.logFile)
+    throw new ProcessError(this, `(process ${this.pid ?? '?'}) does not exit`)
   }
 
   async #exitsWithin(deadlineMs: number): Promise<boolean> {
@@ -143,7 +135,7 @@ export class SupervisedProcess {
     return !this.running
   }
 
-  #spawn(): Run {
+  #spawn(): void {
     const { command, args, cwd, environment } = this.#spec
     const isFull = (statSync(this.logFile, { throwIfNoEntry: false })?.size ?? 0) >= LOG_BYTES_MAX
     const log = openSync(this.logFile, isFull ? 'w' : 'a', 0o600)
@@ -154,18 +146,15 @@ export class SupervisedProcess {
       stdio: ['ignore', log, log, 'pipe'],
     })
     closeSync(log)
-    const { promise: exited, resolve } = Promise.withResolvers<Exit>()
-    const run: Run = { child, exited }
     // The pipe is a socket, so this process notices the death of the guard.
     const pipe = child.stdio[3] as Duplex
     pipe.on('error', () => undefined)
     pipe.resume().once('close', () => child.kill('SIGKILL'))
-    child.once('exit', (code, signal) => {
-      run.exit = { code, signal }
+    this.#child = child
+    this.#exit = once(child, 'exit').then(([code, signal]) => {
       pipe.destroy()
-      resolve(run.exit)
+      return { code, signal } as Exit
     })
-    return run
   }
 }
 

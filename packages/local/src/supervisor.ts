@@ -26,18 +26,17 @@ export class Supervisor {
   readonly #processes: SupervisedProcess[] = []
   #stopped: Promise<void> | undefined
 
-  private constructor(dataDir: string, isTemporary: boolean) {
-    this.dataDir = dataDir
-    makeFolder(join(dataDir, 'logs'))
-    this.#lock = takeLock(dataDir)
-    this.#isTemporary = isTemporary
+  private constructor(dataDir?: string) {
+    if (dataDir !== undefined) makeFolder(dataDir)
+    this.dataDir = realpathSync(dataDir ?? mkdtempSync(join(tmpdir(), 'sluice-')))
+    this.#isTemporary = dataDir === undefined
+    makeFolder(join(this.dataDir, 'logs'))
+    this.#lock = takeLock(this.dataDir)
   }
 
   /** @param dataDir created if it is missing; by default a temporary one, which `stop` deletes @throws DataDirectoryBusyError */
   static async open({ dataDir }: { dataDir?: string | undefined } = {}): Promise<Supervisor> {
-    if (dataDir !== undefined) makeFolder(dataDir)
-    const path = realpathSync(dataDir ?? mkdtempSync(join(tmpdir(), 'sluice-')))
-    return new Supervisor(path, dataDir === undefined)
+    return new Supervisor(dataDir)
   }
 
   async start(spec: ProcessSpec): Promise<SupervisedProcess> {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { describeFullDisk } from '../src/disk.ts'
+import { describeFullDisk } from '../src/local-run.ts'
 
 it.each([
   ['/data', '/data', 5_900_000],

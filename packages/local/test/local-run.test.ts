@@ -1,11 +1,10 @@
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type LocalFile, readEarlier, writeLocalFile } from '../src/local-file.ts'
-import { describePort, welcome } from '../src/local-run.ts'
-import { howToInstallRedis, missingProgram } from '../src/redis-program.mjs'
+import { describePort, type LocalFile, readEarlier, welcome, writeLocalFile } from '../src/local-run.ts'
 
 const local: LocalFile = {
   apiUrl: 'http://127.0.0.1:3000',
@@ -44,22 +43,25 @@ test.each([undefined, '{', 'null', '{}', '{"apiKey":"slk_x","redisUrl":"nonsense
 )
 
 test.each([
-  ['127.0.0.1', 3000, 'EADDRINUSE', 'PORT=3001 npm start'],
-  ['127.0.0.1', 65_535, 'EADDRINUSE', 'PORT=3000 npm start'],
-  ['127.0.0.1', 80, 'EACCES', 'PORT=3000 npm start'],
-  ['no.such.host', 3000, 'ENOTFOUND', 'HOST=127.0.0.1 npm start'],
-])('the remedy for %s:%i and %s is %s', (host, port, code, remedy) => {
-  expect(describePort(host, port, code)).toMatch(new RegExp(`${remedy}$`))
+  [3000, 'PORT=3001 npm start'],
+  [65_535, 'PORT=3000 npm start'],
+  [80, 'PORT=3000 npm start'],
+])('the remedy for the port %i is %s', (port, remedy) => {
+  expect(describePort('127.0.0.1', port, 'EADDRINUSE')).toMatch(new RegExp(`${remedy}$`))
 })
 
 test.each([
-  [['redis-server'], undefined],
-  [['valkey-server'], undefined],
-  [['apt-get', 'dpkg-deb'], undefined],
-  [['apt-get'], howToInstallRedis],
-])('with %j on the PATH, what is missing is %s', (programs, missing) => {
+  [['redis-server'], ''],
+  [['valkey-server'], ''],
+  [['apt-get', 'dpkg-deb'], ''],
+  [['apt-get'], '✗ Redis was not found. Install it with'],
+])('with %j on the PATH, the check of the machine prints "%s"', (programs, printed) => {
   for (const program of programs) writeFileSync(join(dataDir, program), '')
-  expect(missingProgram('linux', `/no/such/folder:${dataDir}`, '/no/such/cache')).toBe(missing)
+  const check = fileURLToPath(new URL('../../../tools/check-machine.mjs', import.meta.url))
+  const env = { PATH: `/no/such/folder:${dataDir}` }
+  const { stdout, status } = spawnSync(process.execPath, [check], { env, encoding: 'utf8' })
+  expect(stdout.slice(0, 38)).toBe(printed)
+  expect(status).toBe(printed === '' ? 0 : 1)
 })
 
 test('the printed commands quote the data directory, unless it is the default one, and have no key that others may read', () => {

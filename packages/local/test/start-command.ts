@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
-import type { LocalFile } from '../src/local-file.ts'
+import type { LocalFile } from '../src/local-run.ts'
 
 const entry = fileURLToPath(new URL('../src/start.ts', import.meta.url))
 const ARRIVAL_DEADLINE_MS = 60_000

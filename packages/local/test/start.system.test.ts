@@ -76,7 +76,7 @@ test('the settings of API and worker have an effect', async () => {
 const FOLDER = 'Set SLUICE_DATA_DIR to a folder'
 test.each<[settings: Record<string, string>, remedy: string]>([
   [{ LOG_LEVEL: 'loud' }, 'invalid settings: LOG_LEVEL must be one of trace,'],
-  [{ HOST: '192.0.2.1' }, 'Choose an address of this machine: HOST=127.0.0.1'],
+  [{ HOST: '192.0.2.1' }, 'Choose others: HOST=127.0.0.1 PORT='],
   [{ REDIS_URL: 'redis://redis' }, 'env -u REDIS_URL npm start'],
   [{ SLUICE_DATA_DIR: process.execPath }, FOLDER],
   [{ SLUICE_DATA_DIR: `${process.execPath}/x` }, FOLDER],
@@ -175,7 +175,7 @@ test('kill -9 leaves no process, and the next start delivers the accepted entrie
   command.child.kill('SIGKILL')
   await allEnd(processes)
   const next = await start().isReady()
-  expect(next.output).toContain('1 entry of the last run is on its way to ClickHouse.')
+  expect(next.output).toContain('Entries of the last run that are still in the queue: 1.')
   await next.arrives('survives')
 })
 

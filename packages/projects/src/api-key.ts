@@ -76,13 +76,13 @@ export function keyState({ revokedAt, deletedAt, expiresAt }: ApiKeyRecord, nowM
   return expiresAt !== undefined && Date.parse(expiresAt) <= nowMs ? 'expired' : 'active'
 }
 
-/** Makes a key. Only its record and its hash are stored. @throws RegistryError as `requireKey` */
+/** Makes the record of a key. Only the record and the hash are stored. @throws RegistryError as `requireKey` */
 export function createKey(
   fields: Pick<ApiKeyRecord, 'projectId' | 'name' | 'scopes' | 'expiresAt'>,
   nowMs: number,
+  key = generateApiKey(),
 ): { readonly key: string; readonly keyHash: string; readonly record: ApiKeyRecord } {
   requireKey(fields)
-  const key = generateApiKey()
   const keyHash = hashApiKey(key)
   const createdAt = new Date(nowMs).toISOString()
   return { key, keyHash, record: { id: keyIdOf(keyHash), ...fields, createdAt, revokedAt: undefined } }
