@@ -4,7 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { describePort, type LocalFile, readEarlier, welcome, writeLocalFile } from '../src/local-run.ts'
+import {
+  describeFullDisk,
+  describePort,
+  type LocalFile,
+  readEarlier,
+  welcome,
+  writeLocalFile,
+} from '../src/local-run.ts'
 
 const local: LocalFile = {
   apiUrl: 'http://127.0.0.1:3000',
@@ -71,4 +78,18 @@ test('the printed commands quote the data directory, unless it is the default on
     String.raw`SLUICE_DATA_DIR='/it'\''s here' ./sluice logs --project demo --follow`,
   )
   expect(welcome(local, defaultDir, true)).not.toContain('slk_x')
+})
+
+test.each([
+  ['/data', '/data', 5_900_000],
+  ['/data/clickhouse', '/data/clickhouse', 0],
+  ['/data/redis', '/data/redis', 67_000_000],
+])('a full disk below %s is named, with what is free', (full, named, bytes) => {
+  const found = describeFullDisk('/data', (folder) => (folder === full ? bytes : 10 ** 9))
+  expect(found).toMatch(`The disk of ${named} is full (${Math.floor(bytes / 1e6)} MB free). Free some space`)
+})
+
+test('a disk with space is no problem, nor is a folder that does not exist', () => {
+  expect(describeFullDisk('/data', () => 10 ** 9)).toBeUndefined()
+  for (const folder of ['/no/such/folder', '/proc/x']) expect(describeFullDisk(folder)).toBeUndefined()
 })
