@@ -59,6 +59,10 @@ export async function noteQueued(redis: RedisConnection, prefix: string, note: N
   if (queued > 0) note(`Entries of the last run that are still in the queue: ${queued}.`)
 }
 
+const isDeleted = (error: unknown): undefined => {
+  if (!(error instanceof RegistryError)) throw error
+}
+
 /**
  * The id of a project that accepts entries: the earlier one, or `demo`, created if it is missing, or `demo-2` and so on. The id of a deleted
  * project stays reserved until its rows have expired, and a user may have disabled a project on purpose.
@@ -68,9 +72,6 @@ export async function usableProject({ projects }: Registry, note: Note, earlierI
   // Until the connection is closed.
   for (let number = 1; ; number++) {
     const id = number === 1 ? 'demo' : `demo-${number}`
-    const isDeleted = (error: unknown): undefined => {
-      if (!(error instanceof RegistryError)) throw error
-    }
     const project = (await projects.find(id)) ?? (await projects.create(id).catch(isDeleted))
     if (project?.enabled === true) return id
     if (project === undefined) note(`The project ${id} was deleted.`)

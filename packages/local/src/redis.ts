@@ -69,7 +69,6 @@ save ""
 # A queue must not evict jobs. The API rejects entries before the memory is full.
 maxmemory ${memoryBytesMax ?? shareBytes}
 maxmemory-policy noeviction
-daemonize no
 ${lines.join('\n')}
 `
 }

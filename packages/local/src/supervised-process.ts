@@ -153,7 +153,7 @@ export class SupervisedProcess {
     this.#child = child
     this.#exit = once(child, 'exit').then(([code, signal]) => {
       pipe.destroy()
-      return { code, signal } as Exit
+      return { code, signal }
     })
   }
 }
