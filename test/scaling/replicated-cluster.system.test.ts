@@ -32,7 +32,7 @@ beforeEach(async () => {
   if (!(connection instanceof Cluster)) throw new Error('the connection is not one to a cluster')
   other = connection
   other.on('error', () => undefined)
-  redis = new ReplicatedRedis({ url, replicas: 0, waitMs: 1_000, onError: () => undefined, others: [other] })
+  redis = new ReplicatedRedis(other, { url, replicas: 0, waitMs: 1_000, onError: () => undefined })
   await redis.ready(AbortSignal.timeout(DEADLINE_MS))
 })
 

@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis'
 import { eventually, pause } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
 import {
@@ -58,10 +59,12 @@ function startReplica(name: string): Promise<TestServer> {
 const valueOn = ({ port }: TestServer, key: string): Promise<string | null> =>
   queryServer(port, (connection) => connection.get(key))
 
-const quiet = { onError: () => undefined, others: [] }
+const quiet = { onError: () => undefined }
+/** Stands for the other connection of the process, and is never opened. */
+const other = new Redis({ lazyConnect: true })
 
 async function open(url: string, waitMs: number): Promise<ReplicatedRedis> {
-  const opened = new ReplicatedRedis({ url, replicas: 1, waitMs, ...quiet })
+  const opened = new ReplicatedRedis(other, { url, replicas: 1, waitMs, ...quiet })
   await opened.ready(AbortSignal.timeout(DEADLINE_MS))
   return opened
 }
@@ -122,7 +125,12 @@ describe('a check of the replicas', () => {
     )
     const connection = connectRedis(urlOf(primary), { failFast: true, commandTimeoutMs: 2_000 })
     connection.on('error', () => undefined)
-    const scripts = new ReplicatedRedis({ url: urlOf(primary), replicas: 1, waitMs: WAIT_MS, ...quiet })
+    const scripts = new ReplicatedRedis(other, {
+      url: urlOf(primary),
+      replicas: 1,
+      waitMs: WAIT_MS,
+      ...quiet,
+    })
     const logger = createLogger('test', 'silent')
     const check = new DurabilityCheck({ redis: connection, allowUnsafe: false, durable: scripts, logger })
     check.start()

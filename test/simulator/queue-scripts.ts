@@ -1,7 +1,7 @@
 import type { Chunk, QueueEnd, StoredBatch } from '@sluice/queue'
 import { createLogger, defineScript, plainRedis } from '@sluice/runtime'
 import { vi } from 'vitest'
-import { BatchFinisher } from '../../packages/queue/src/batch-finish.ts'
+import { batchFinisher } from '../../packages/queue/src/batch-finish.ts'
 import { decodeChunk, readJobData } from '../../packages/queue/src/chunk.ts'
 import { HeldJobs, JobLocks } from '../../packages/queue/src/held-jobs.ts'
 import { JobFetcher } from '../../packages/queue/src/job-fetch.ts'
@@ -106,7 +106,7 @@ export function realScripts(url: string) {
       await mover.fail({ id, token }, new Error('a reason'))
     },
     finish: (batch: StoredBatch, repair: number | undefined, tokens: Tokens) =>
-      new BatchFinisher(plainRedis(redis), names, heldJobs(tokens)).finish(batch, repair),
+      batchFinisher(plainRedis(redis), names, heldJobs(tokens))(batch, repair),
     counts: async () => {
       const { failed = 0, ...others } = await fixture.counts()
       const totals = readRowTotals(await redis.hgetall(names.totalsKey))

@@ -18,14 +18,12 @@ export function startSimulatedApi(
   toRedis: Link,
   makeId: () => string,
 ): Send {
-  const add = async (id: string, chunk: Chunk, deadlineMs: number): Promise<void> => {
+  const add = async (id: string, chunk: Chunk | undefined, deadlineMs: number): Promise<undefined> => {
+    if (chunk === undefined) throw new RangeError('requests have no idempotency keys')
     while (process.nowMs() < deadlineMs) {
       try {
-        return await process.request(
-          `add ${id}`,
-          () => redis.add(id, chunk, deadlineMs + LATE_MAX_MS),
-          toRedis,
-        )
+        await process.request(`add ${id}`, () => redis.add(id, chunk, deadlineMs + LATE_MAX_MS), toRedis)
+        return undefined
       } catch {
         await process.sleep(RETRY_MS)
       }
@@ -33,7 +31,7 @@ export function startSimulatedApi(
     throw new QueueUnavailableError('Redis did not confirm the chunk in time')
   }
   const writer = new ChunkWriter({
-    queues: [{ add, addRecorded: () => Promise.reject(new Error('requests have no idempotency keys')) }],
+    queues: [{ add }],
     makeId,
     records: { windowMs: 0, perProjectMax: 0 },
     monotonicMs: () => process.nowMs(),

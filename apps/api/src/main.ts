@@ -25,14 +25,14 @@ import { followChunks } from './chunks/chunk-follower.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
 import { connectionLimits } from './connections/connection-limits.ts'
-import { Idempotency } from './idempotency/idempotency.ts'
+import { idempotentWriter } from './idempotency/idempotency.ts'
 import { Intake } from './intake/intake.ts'
 import { countApi, exportApi } from './metrics/api-metrics.ts'
 import { BodyBudget } from './overload/body-budget.ts'
 import { EventLoopDelay, OverloadMonitor } from './overload/overload-monitor.ts'
-import { ProjectRateLimits } from './rate-limits/project-rate-limits.ts'
+import { projectRateLimits } from './rate-limits/project-rate-limits.ts'
 import { defaultsFromSettings } from './rate-limits/settings.ts'
-import { SharedBuckets } from './rate-limits/shared-buckets.ts'
+import { sharedBuckets } from './rate-limits/shared-buckets.ts'
 import { RequestTraces } from './traces/request-traces.ts'
 
 /**
@@ -104,8 +104,8 @@ await runProcess({
         logger.warn({ err: error }, 'not subscribed to key changes; they take effect when caches expire')
       }),
     )
-    const buckets = new SharedBuckets(redis, names)
-    const rateLimits = new ProjectRateLimits(buckets, defaultsFromSettings(config), logger)
+    const buckets = sharedBuckets(redis, names)
+    const rateLimits = projectRateLimits(buckets, defaultsFromSettings(config), logger)
 
     const metrics = new Metrics({ app: 'api', version: packageJson.version })
     const { requests: counts, onAdd } = countApi(metrics, config.METRICS_PROJECTS_MAX)
@@ -188,7 +188,7 @@ await runProcess({
       rateLimits,
       intake,
       writer,
-      idempotency: new Idempotency(writer, shards, makeId),
+      writeOnce: idempotentWriter(writer, shards, makeId),
       overload,
       bodies,
       counts,

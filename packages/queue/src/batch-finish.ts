@@ -1,7 +1,7 @@
-import { type DurableRedis, permitWrites, readClock, type RedisScript } from '@sluice/runtime'
+import { type DurableRedis, permitWrites, readClock } from '@sluice/runtime'
 import { batchState, CONFIRMED_TTL_S, RELEASED_TTL_S, REPAIRS_FIELD } from './batch-ledger.ts'
 import { finisherLua, HAS_NO_LOCK } from './bullmq-internals.ts'
-import type { HeldJobs, LockedJob } from './held-jobs.ts'
+import type { HeldJobs } from './held-jobs.ts'
 import { type QueueNames, totalsField } from './queue-names.ts'
 
 /** Jobs per run of the script. Redis serves no other client meanwhile, for two to three milliseconds. */
@@ -81,60 +81,40 @@ if isFirst or isLast then
 end
 return 1`
 
-/** Confirms batches, completes their jobs, and releases their records. */
-export class BatchFinisher {
-  readonly #names: QueueNames
-  readonly #jobs: HeldJobs
-  readonly #run: RedisScript<number>
+/** See `ChunkConsumer.finish`. */
+export type FinishBatch = (batch: StoredBatch, repair: number | undefined) => Promise<boolean>
 
-  /** @param jobs the held jobs; those that are completed are removed from it */
-  constructor(redis: DurableRedis, names: QueueNames, jobs: HeldJobs) {
-    this.#names = names
-    this.#jobs = jobs
-    this.#run = redis.script(FINISH)
-  }
-
-  /** See `ChunkConsumer.finish`. */
-  async finish(batch: StoredBatch, repair: number | undefined): Promise<boolean> {
+/**
+ * Confirms batches, completes their jobs, and releases their records.
+ *
+ * @param jobs the held jobs; those that are completed are removed from it
+ */
+export function batchFinisher(redis: DurableRedis, names: QueueNames, jobs: HeldJobs): FinishBatch {
+  const script = redis.script<number>(FINISH)
+  return async ({ id: batchId, members, rows }, repair) => {
     let isFirst = true
     do {
-      const jobs = this.#jobs.of(batch.members)
-      const run = jobs.slice(0, FINISHED_PER_RUN_MAX)
-      const part = { isFirst, isLast: run.length === jobs.length }
-      if (!(await this.#jobs.release(run, () => this.#finishRun(batch, repair, run, part)))) return false
-      isFirst = false
-      // More than one run can complete; or a job was fetched again while its completion was in flight.
-    } while (this.#jobs.of(batch.members).length > 0)
-    return true
-  }
-
-  async #finishRun(
-    { id, members, rows }: StoredBatch,
-    repair: number | undefined,
-    jobs: readonly LockedJob[],
-    { isFirst, isLast }: { readonly isFirst: boolean; readonly isLast: boolean },
-  ): Promise<boolean> {
-    const records = isFirst || isLast ? members : []
-    const result = await this.#run(
-      [
-        this.#names.batchKey(id),
-        this.#names.totalsKey,
-        this.#names.absentKey,
-        ...records.map((chunkId) => this.#names.chunkKey(chunkId)),
-      ],
-      [
-        this.#names.jobKey(''),
+      const left = jobs.of(members)
+      const run = left.slice(0, FINISHED_PER_RUN_MAX)
+      const isLast = run.length === left.length
+      const records = isFirst || isLast ? members : []
+      const keys = [names.batchKey(batchId), names.totalsKey, names.absentKey, ...records.map(names.chunkKey)]
+      const args = [
+        names.jobKey(''),
         isFirst ? 1 : 0,
         isLast ? 1 : 0,
         repair ?? -1,
         rows?.inserted ?? 0,
         rows?.deadLettered ?? 0,
-        jobs.length,
-        ...jobs.map((job) => job.id),
-        ...jobs.map((job) => job.token),
+        run.length,
+        ...run.map(({ id }) => id),
+        ...run.map(({ token }) => token),
         ...records,
-      ],
-    )
-    return result === 1
+      ]
+      if (!(await jobs.release(run, async () => (await script(keys, args)) === 1))) return false
+      isFirst = false
+      // More than one run can complete; or a job was fetched again while its completion was in flight.
+    } while (jobs.of(members).length > 0)
+    return true
   }
 }

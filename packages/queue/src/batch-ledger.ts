@@ -1,4 +1,4 @@
-import { DELETE_IF_EQUAL, type DurableRedis, permitWrites, type RedisScript } from '@sluice/runtime'
+import { type DurableRedis, permitWrites, type RedisScript } from '@sluice/runtime'
 import type { QueueNames } from './queue-names.ts'
 
 /**
@@ -104,7 +104,7 @@ redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 if redis.call('EXISTS', KEYS[2]) == 0 then return { 0, {} } end
 return { redis.call('HINCRBY', KEYS[2], '${REPAIRS_FIELD}', 1), redis.call('HKEYS', KEYS[2]) }`
 
-/** KEYS: the lease. ARGV: the worker, the TTL in ms. */
+/** KEYS: the lease. ARGV: the worker, the TTL in ms. With a TTL of 0, Redis deletes the lease. */
 const RENEW_LEASE = `
 ${permitWrites}
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`
@@ -123,7 +123,6 @@ export class BatchLedger {
   readonly #split: RedisScript<number>
   readonly #beginRepair: RedisScript<[number, string[]] | null>
   readonly #renewLease: RedisScript<null>
-  readonly #deleteIfEqual: RedisScript<null>
 
   constructor(redis: DurableRedis, names: QueueNames) {
     this.#names = names
@@ -132,7 +131,6 @@ export class BatchLedger {
     this.#split = redis.script(SPLIT)
     this.#beginRepair = redis.script(BEGIN_REPAIR)
     this.#renewLease = redis.script(RENEW_LEASE)
-    this.#deleteIfEqual = redis.script(DELETE_IF_EQUAL)
   }
 
   /**
@@ -203,7 +201,7 @@ export class BatchLedger {
 
   /** Ends the lease if the worker has it. */
   async endLease(batchId: string, workerId: string): Promise<void> {
-    await this.#deleteIfEqual([this.#names.leaseKey(batchId)], [workerId])
+    await this.#renewLease([this.#names.leaseKey(batchId)], [workerId, 0])
   }
 }
 

@@ -8,7 +8,7 @@ import {
   withTimeout,
 } from '@sluice/runtime'
 import { isNotConnectionError } from 'bullmq'
-import { BatchFinisher, type StoredBatch } from './batch-finish.ts'
+import { batchFinisher, type FinishBatch } from './batch-finish.ts'
 import { decodeChunk, type HeldChunk, readJobData } from './chunk.ts'
 import type { FetchMonitor } from './fetch-monitor.ts'
 import { HeldJobs, JobLocks, type LockedJob } from './held-jobs.ts'
@@ -74,7 +74,6 @@ export class ChunkConsumer {
   readonly #options: ChunkConsumerOptions
   readonly #jobs = new HeldJobs()
   readonly #fetcher: JobFetcher
-  readonly #finisher: BatchFinisher
   readonly #mover: JobMover
   readonly #locks: JobLocks
   readonly #readJobs: RedisScript<(string | null)[]>
@@ -84,7 +83,7 @@ export class ChunkConsumer {
     this.#options = options
     const { redis, durable = plainRedis(redis), names, workerId, lockDurationMs, fetchMonitor } = options
     this.#fetcher = new JobFetcher(redis, names, workerId, lockDurationMs)
-    this.#finisher = new BatchFinisher(durable, names, this.#jobs)
+    this.finish = batchFinisher(durable, names, this.#jobs)
     this.#mover = new JobMover(redis, names)
     this.#locks = new JobLocks(options, this.#jobs)
     this.#readJobs = durable.script(READ_JOBS)
@@ -152,9 +151,7 @@ export class ChunkConsumer {
    * @returns false if another repair has begun; then nothing is changed, and the batch must be read again
    * @throws if Redis rejects it; then the chunks that are not completed stay held
    */
-  finish(batch: StoredBatch, repair: number | undefined): Promise<boolean> {
-    return this.#finisher.finish(batch, repair)
-  }
+  readonly finish: FinishBatch
 
   /**
    * Returns held chunks to the queue, in their order.

@@ -17,6 +17,7 @@ import type { QueueNames } from './queue-names.ts'
 import {
   type Add,
   ADD_RECORDED,
+  type AddedRecords,
   type AddReply,
   type AddScript,
   type FoundRecord,
@@ -110,39 +111,28 @@ export class ChunkQueue {
   }
 
   /**
-   * Resolves when Redis has confirmed the chunk. If the reply to an add is lost, it is retried with the same job id, so the
-   * chunk is in the queue once.
+   * Adds a chunk, together with records: Redis stores all of them or nothing. If any of the records exists already, or has no room in its
+   * quota, nothing is stored. If the reply is lost, the add is retried with the same job id, so the chunk is in the queue once. The retry
+   * finds its own records: each record's value must be unique.
    *
+   * @param chunk undefined to store no chunk
    * @param deadlineMs a time on the clock of `performance.now()`
+   * @returns undefined if everything was stored; otherwise what Redis found for each record
    * @throws QueueFullError at once when Redis is out of memory; the chunk is not in the queue
    * @throws QueueUnavailableError when Redis has not confirmed by the deadline
    */
-  async add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
-    await this.addRecorded(chunkId, chunk, {}, deadlineMs)
-  }
-
-  /**
-   * Adds a chunk together with records: Redis stores all of them or nothing. If any of the records exists already, or has no
-   * room in its quota, nothing is stored. A retry after a lost reply therefore finds its own records: each record's value must be
-   * unique.
-   *
-   * @param deadlineMs a time on the clock of `performance.now()`
-   * @returns undefined if everything was stored; otherwise what Redis found for each record
-   * @throws QueueFullError as `add`
-   * @throws QueueUnavailableError when Redis has not replied by the deadline
-   */
-  async addRecorded(
+  async add(
     chunkId: string,
     chunk: Chunk | undefined,
-    records: Pick<Add, 'records' | 'recordLimits'>,
     deadlineMs: number,
+    recorded: AddedRecords = {},
   ): Promise<readonly FoundRecord[] | undefined> {
     const startedMs = this.#clock.nowMs()
     const observe = (isAdded: boolean): void => {
       if (chunk !== undefined) this.#onAdd(chunk, this.#clock.nowMs() - startedMs, isAdded)
     }
     try {
-      const found = await this.#addUntil({ chunkId, chunk, ...records, deadlineMs, fenceMs: Infinity })
+      const found = await this.#addUntil({ chunkId, chunk, ...recorded, deadlineMs, fenceMs: Infinity })
       if (found === undefined) observe(true)
       return found
     } catch (error) {

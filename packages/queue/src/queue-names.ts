@@ -88,13 +88,8 @@ export const totalsField = {
 
 /** @param hash the fields of the totals in Redis; a field that was never counted is missing */
 export function readRowTotals(hash: Readonly<Record<string, string>>): RowTotals {
-  const count = (total: keyof RowTotals): number => Number(hash[totalsField[total]] ?? 0)
-  return {
-    added: count('added'),
-    inserted: count('inserted'),
-    deadLettered: count('deadLettered'),
-    removed: count('removed'),
-  }
+  const totals = Object.entries(totalsField).map(([total, field]) => [total, Number(hash[field] ?? 0)])
+  return Object.fromEntries(totals) as Record<keyof RowTotals, number>
 }
 
 /** Rows in the queue, including the rows of failed chunks. */

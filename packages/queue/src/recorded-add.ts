@@ -36,13 +36,17 @@ export interface RecordLimits {
  */
 export type FoundRecord = string | number | null
 
+/** The records of an add, and their limits if there are any. */
+export interface AddedRecords {
+  readonly records?: readonly QueueRecord[]
+  readonly recordLimits?: RecordLimits
+}
+
 /** What one add stores, all of it or nothing. */
-export interface Add {
+export interface Add extends AddedRecords {
   readonly chunkId: string
   /** Undefined to store no chunk. */
   readonly chunk?: Chunk | undefined
-  readonly records?: readonly QueueRecord[]
-  readonly recordLimits?: RecordLimits
 }
 
 export interface AddReply {
@@ -181,7 +185,7 @@ export async function prepareAdd(
   ]
   const jobArgs = job.slice(addScript.keys)
   const recordArgs =
-    recordLimits === undefined
+    recordLimits === undefined || records.length === 0
       ? []
       : [recordLimits.windowMs, recordLimits.recordsMax, ...records.map(({ text = '' }) => text)]
   return async (fenceMs) => {

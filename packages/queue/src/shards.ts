@@ -6,9 +6,9 @@ import {
   type RedisConnection,
   redisSettings,
 } from '@sluice/runtime'
-import type { Chunk } from './chunk.ts'
+import type { ChunkQueue } from './chunk-queue.ts'
 import { type QueueNames, shardNames } from './queue-names.ts'
-import { QueueUnavailableError } from './recorded-add.ts'
+import { type FoundRecord, QueueUnavailableError } from './recorded-add.ts'
 
 /** Higher numbers in Redis were not stored by Sluice: no process accepts them as a setting. */
 const SHARDS_MAX = redisSettings.QUEUE_SHARDS.maximum
@@ -82,8 +82,7 @@ export class ShardCount {
 const PROBE_INTERVAL_MS = 5_000
 
 interface Shard {
-  /** A `ChunkQueue`. */
-  readonly queue: { add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> }
+  readonly queue: Pick<ChunkQueue, 'add'>
   readonly index: number
   addsInFlight: number
   failedAtMs: number
@@ -99,23 +98,24 @@ export class ShardedQueue {
   /** The shard that is the first choice for the next chunk. */
   #next = 0
 
-  constructor(queues: readonly Shard['queue'][], monotonicMs: () => number = () => performance.now()) {
-    this.#shards = queues.map((queue, index) => ({
-      queue,
-      index,
-      addsInFlight: 0,
-      failedAtMs: Number.NEGATIVE_INFINITY,
-    }))
+  constructor(queues: readonly Shard['queue'][], monotonicMs: () => number) {
+    this.#shards = queues.map((queue, index) => ({ queue, index, addsInFlight: 0, failedAtMs: -Infinity }))
     this.#monotonicMs = monotonicMs
   }
 
-  /** See `ChunkQueue.add`. @returns the index of the shard that has the chunk */
-  async add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<number> {
-    const shard = this.#choose()
+  /**
+   * Adds to a shard, or to any if it is undefined: see `ChunkQueue.add`.
+   *
+   * @returns the index of the shard, and what Redis found instead of storing the records
+   */
+  async addTo(
+    index: number | undefined,
+    ...add: Parameters<ChunkQueue['add']>
+  ): Promise<{ readonly shard: number; readonly found: readonly FoundRecord[] | undefined }> {
+    const shard = (index === undefined ? undefined : this.#shards[index]) ?? this.#choose()
     shard.addsInFlight += 1
     try {
-      await shard.queue.add(chunkId, chunk, deadlineMs)
-      return shard.index
+      return { shard: shard.index, found: await shard.queue.add(...add) }
     } catch (error) {
       if (error instanceof QueueUnavailableError) shard.failedAtMs = this.#monotonicMs()
       throw error

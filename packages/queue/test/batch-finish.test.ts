@@ -1,6 +1,6 @@
 import { plainRedis, type RedisConnection } from '@sluice/runtime'
 import { expect, it, vi } from 'vitest'
-import { BatchFinisher } from '../src/batch-finish.ts'
+import { batchFinisher } from '../src/batch-finish.ts'
 import { HeldJobs } from '../src/held-jobs.ts'
 import { queueNames } from '../src/queue-names.ts'
 
@@ -15,8 +15,8 @@ it('completes a job that was fetched again while its completion was in flight, w
     })
     .mockResolvedValueOnce(1)
   const redis = { evalsha: finish } as unknown as RedisConnection
-  const finisher = new BatchFinisher(plainRedis(redis), queueNames('test'), jobs)
-  expect(await finisher.finish({ id: 'a-batch', members: ['a-chunk'] }, 0)).toBe(true)
+  const finishBatch = batchFinisher(plainRedis(redis), queueNames('test'), jobs)
+  expect(await finishBatch({ id: 'a-batch', members: ['a-chunk'] }, 0)).toBe(true)
   expect(finish.mock.calls.map((args) => args.includes('another-token'))).toEqual([false, true])
   expect(jobs.size).toBe(0)
 })

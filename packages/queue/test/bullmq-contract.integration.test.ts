@@ -49,12 +49,12 @@ async function storedJob(id: string, { redis, names } = bullmq): Promise<Record<
   return { ...fields, options, hasTimestamp: Number(timestamp) > 0, hasItsId: jobId === id }
 }
 
-/** Adds a chunk with one record by `ChunkQueue.addRecorded`. */
+/** Adds a chunk with one record by `ChunkQueue.add`. */
 function addRecorded(chunkQueue: ChunkQueue, id: string): Promise<unknown> {
   const [name, quota] = [bullmq.names.idempotencyKey(id), bullmq.names.idempotencyQuotaKey('demo')]
   const records = [{ name, text: 'a-record', quota }]
   const recordLimits = { windowMs: 60_000, recordsMax: 1_000 }
-  return chunkQueue.addRecorded(id, chunk, { records, recordLimits }, performance.now() + WAIT_MS)
+  return chunkQueue.add(id, chunk, performance.now() + WAIT_MS, { records, recordLimits })
 }
 
 /** Whether a job exists, and an add of another chunk with its id changes nothing. */

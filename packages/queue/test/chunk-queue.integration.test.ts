@@ -60,7 +60,7 @@ function openQueue(its: MonotonicClock = processClock): {
   return { redis: connection, queue: opened }
 }
 
-const add = (chunkId: string, withinMs = ADD_DEADLINE_MS): Promise<void> =>
+const add = (chunkId: string, withinMs = ADD_DEADLINE_MS): Promise<unknown> =>
   queue.add(chunkId, chunk, clock.nowMs() + withinMs)
 
 /** Adds a record and, unless it is undefined, a chunk. */
@@ -68,7 +68,7 @@ async function addRecorded(id: string, added: Chunk | undefined, withinMs = ADD_
   const quota = fixture.names.idempotencyQuotaKey('demo')
   const records = [{ name: fixture.names.idempotencyKey(id), text: `record of ${id}`, quota }]
   const recordLimits = { windowMs: 60_000, recordsMax: 1_000 }
-  await queue.addRecorded(id, added, { records, recordLimits }, clock.nowMs() + withinMs)
+  await queue.add(id, added, clock.nowMs() + withinMs, { records, recordLimits })
 }
 
 /** The result of an add: `added`, `unavailable`, or a string for anything else. */
@@ -148,7 +148,7 @@ async function keysOfDelayed(run: (withinMs: number) => Promise<void>): Promise<
   const keys = await fixture.redis.keys(`${fixture.names.queuePrefix}:*delayed-chunk*`)
   return [...keys, ...(await fixture.waiting()).filter((id) => id === 'delayed-chunk')]
 }
-const addDelayed = (withinMs: number): Promise<void> => add('delayed-chunk', withinMs)
+const addDelayed = (withinMs: number): Promise<unknown> => add('delayed-chunk', withinMs)
 
 it('a connection that is cut between the add and its reply causes a retry, and there is one job', async () => {
   await add('warm-up')

@@ -97,7 +97,7 @@ function openQueue(shard: number, url = server.url): { queue: ChunkQueue; connec
   return { queue, connection }
 }
 
-const add = (queue: ChunkQueue, id: string, withinMs = ADD_DEADLINE_MS): Promise<void> =>
+const add = (queue: ChunkQueue, id: string, withinMs = ADD_DEADLINE_MS): Promise<unknown> =>
   queue.add(id, chunkOf('row\n'), performance.now() + withinMs)
 
 describe('an add to a shard', () => {

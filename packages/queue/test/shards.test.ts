@@ -8,14 +8,14 @@ const chunk = encodeChunk(1, Buffer.from('row\n'))
 /** A queue in memory. Its adds wait for the test, or are acknowledged at once. */
 class FakeQueue {
   readonly ids: string[] = []
-  readonly pending: PromiseWithResolvers<void>[] = []
+  readonly pending: PromiseWithResolvers<undefined>[] = []
   confirmsAtOnce = false
 
-  add(chunkId: string): Promise<void> {
-    const add = Promise.withResolvers<void>()
+  add(chunkId: string): Promise<undefined> {
+    const add = Promise.withResolvers<undefined>()
     this.ids.push(chunkId)
     this.pending.push(add)
-    if (this.confirmsAtOnce) add.resolve()
+    if (this.confirmsAtOnce) add.resolve(undefined)
     return add.promise
   }
 }
@@ -31,7 +31,7 @@ beforeEach(() => {
 })
 
 const add = (id: string): Promise<string> =>
-  sharded.add(id, chunk, 1_000).then(
+  sharded.addTo(undefined, id, chunk, 1_000).then(
     () => 'added',
     (error: Error) => error.name,
   )
@@ -51,7 +51,7 @@ describe('chunks are added', () => {
     confirmAtOnce()
     await addAll('abcd')
     expect(ids()).toEqual([['slow'], ['a', 'c'], ['b', 'd']])
-    queues[0]?.pending[0]?.resolve()
+    queues[0]?.pending[0]?.resolve(undefined)
     expect(await slow).toBe('added')
     await addAll('efg')
     expect(ids()).toEqual([

@@ -1,5 +1,4 @@
 import { Ajv } from 'ajv'
-import envSchema from 'env-schema'
 import type { FromSchema, JSONSchema } from 'json-schema-to-ts'
 import { readFileSync } from 'node:fs'
 
@@ -22,13 +21,6 @@ export type SettingsOf<Schema extends SettingsSchema> = FromSchema<{
   readonly additionalProperties: false
 }>
 
-/** The part of ajv's errors that is used here. */
-interface SchemaError {
-  readonly instancePath: string
-  readonly message?: string
-  readonly params?: { readonly allowedValues?: readonly string[] }
-}
-
 const INTEGER = /^-?\d{1,15}$/
 
 /**
@@ -40,7 +32,7 @@ export function readSettings<const Schema extends SettingsSchema>(
   schema: Schema,
   environment: Readonly<Record<string, string | undefined>>,
 ): SettingsOf<Schema> {
-  const data = Object.fromEntries(
+  const data: unknown = Object.fromEntries(
     Object.entries(schema).flatMap(([name, { type }]) => {
       const value = environment[name]
       if (value === undefined || value === '') return []
@@ -48,22 +40,14 @@ export function readSettings<const Schema extends SettingsSchema>(
       return [[name, type === 'integer' && !INTEGER.test(value) ? [] : value]]
     }),
   )
-  try {
-    return envSchema<SettingsOf<Schema>>({
-      schema: { type: 'object', properties: schema },
-      data,
-      env: false,
-      ajv: new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true, strict: true }),
-    })
-  } catch (error) {
-    const { errors = [] } = error as { errors?: SchemaError[] }
-    if (errors.length === 0) throw error
-    const reasons = errors.map(({ instancePath, message = 'is invalid', params }) => {
-      const choices = params?.allowedValues
-      return `${instancePath.slice(1)} ${choices === undefined ? message : `must be one of ${choices.join(', ')}`}`
-    })
-    throw new SettingsError(`invalid settings: ${reasons.join('; ')}`)
-  }
+  const ajv = new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true })
+  const validate = ajv.compile<SettingsOf<Schema>>({ type: 'object', properties: schema })
+  if (validate(data)) return data
+  const reasons = (validate.errors ?? []).map(({ instancePath, message = 'is invalid', params }) => {
+    const { allowedValues: choices } = params as { readonly allowedValues?: readonly string[] }
+    return `${instancePath.slice(1)} ${choices === undefined ? message : `must be one of ${choices.join(', ')}`}`
+  })
+  throw new SettingsError(`invalid settings: ${reasons.join('; ')}`)
 }
 
 /**

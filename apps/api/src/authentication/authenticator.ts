@@ -12,34 +12,29 @@ import type { KeyUsage } from './key-usage.ts'
 
 const SCHEME = /^bearer +(\S+)$/i
 
+export interface AuthenticatorOptions {
+  /** Records each key that a request is authenticated with. */
+  readonly usage: Pick<KeyUsage, 'recordUse'>
+  /** The clock of all API processes: keys expire by it. It may throw ClockError. */
+  readonly wallMs: () => number
+  /** Durations are measured by it. */
+  readonly monotonicMs: () => number
+}
+
 /** Maps the API key of a request to its project. */
 export class Authenticator {
   readonly #credentials: Credentials
   readonly #failedAttempts = new FailedAttempts()
-  readonly #usage: Pick<KeyUsage, 'recordUse'> | undefined
-  readonly #wallMs: () => number
-  readonly #monotonicMs: () => number
+  readonly #options: AuthenticatorOptions
   /** Requests whose API key was cached, and requests whose key was not. */
   cacheHits = 0
   cacheMisses = 0
   /** Valid keys that Redis had, and does not have any more. */
   keysLost = 0
 
-  constructor(
-    registry: CredentialSource,
-    options: {
-      /** Records each key that a request is authenticated with. */
-      usage?: Pick<KeyUsage, 'recordUse'>
-      /** The clock of all API processes: keys expire by it. It may throw ClockError. */
-      wallMs?: () => number
-      /** The monotonic clock: durations are measured by it. */
-      monotonicMs?: () => number
-    } = {},
-  ) {
+  constructor(registry: CredentialSource, options: AuthenticatorOptions) {
     this.#credentials = new Credentials(registry)
-    this.#usage = options.usage
-    this.#wallMs = options.wallMs ?? Date.now
-    this.#monotonicMs = options.monotonicMs ?? (() => performance.now())
+    this.#options = options
   }
 
   /**
@@ -59,18 +54,17 @@ export class Authenticator {
     const key = header === undefined ? undefined : SCHEME.exec(header)?.[1]
     if (key === undefined || !isWellFormedApiKey(key)) throw unauthorized()
     const keyHash = hashApiKey(key)
-    const cached = this.#credentials.peek(keyHash, this.#monotonicMs())
+    const cached = this.#credentials.peek(keyHash, this.#options.monotonicMs())
     if (cached === undefined) this.cacheMisses += 1
     else this.cacheHits += 1
     const credential = cached ?? (await this.#lookUp(keyHash, client.ip))
-    if (credential === 'unknown') throw unauthorized()
-    if (!this.#isValid(credential)) throw unauthorized()
+    if (credential === 'unknown' || !this.#isValid(credential)) throw unauthorized()
     const { record, project } = credential
     if (project !== undefined) identified?.(project)
     if (!record.scopes.includes('ingest')) throw new Problem('forbidden', missingScopeDetail(record.scopes))
     if (project?.enabled !== true)
       throw new Problem('project_not_found', `The project ${record.projectId} is deleted or disabled.`)
-    this.#usage?.recordUse(keyHash, this.#wallMs())
+    this.#options.usage.recordUse(keyHash, this.#options.wallMs())
     return project
   }
 
@@ -81,14 +75,14 @@ export class Authenticator {
 
   #isValid({ record: { deletedAt, expiresAt, revokedAt }, project }: KnownCredential): boolean {
     if (revokedAt !== undefined || (project !== undefined && deletedAt !== undefined)) return false
-    return expiresAt === undefined || Date.parse(expiresAt) > this.#wallMs()
+    return expiresAt === undefined || Date.parse(expiresAt) > this.#options.wallMs()
   }
 
   async #lookUp(keyHash: string, address: string): Promise<Credential> {
     const credentials = this.#credentials
     const inFlight = credentials.lookupInFlight(keyHash)
     if (inFlight !== undefined) return orUnavailable(inFlight)
-    const nowMs = this.#monotonicMs()
+    const nowMs = this.#options.monotonicMs()
     const familiar = credentials.familiar(keyHash)
     // Keys that were valid before are always looked up, however many keys clients guess.
     if (familiar !== undefined) {

@@ -52,7 +52,7 @@ interface Known {
  * guesses evicts a key that exists. A known key whose trust has expired is looked up even while unseen keys are rejected.
  */
 export class Credentials {
-  readonly #keys: KeyLookups
+  readonly #findKey: FindKey
   readonly #projects: CredentialSource['projects']
   readonly #known = new LRUCache<string, Known>({ max: credentialLimits.knownMax })
   /** Until when a key is considered unknown, on the monotonic clock. */
@@ -61,7 +61,7 @@ export class Credentials {
   readonly #lookups = new Map<string, Promise<Credential>>()
 
   constructor(registry: CredentialSource) {
-    this.#keys = new KeyLookups(registry)
+    this.#findKey = keyLookups(registry)
     this.#projects = registry.projects
   }
 
@@ -118,7 +118,7 @@ export class Credentials {
   }
 
   async #find(keyHash: string): Promise<Credential> {
-    const record = await this.#keys.find(keyHash)
+    const record = await this.#findKey(keyHash)
     if (record === undefined) return 'unknown'
     return { record, project: await this.#projects.find(record.projectId) }
   }
@@ -139,38 +139,34 @@ export class Credentials {
  * Looks up all keys of one iteration of the event loop in one round trip. While clients guess keys, a lookup then costs Redis a
  * fraction of a separate command, so every key can be looked up. The caller limits their number.
  */
-export class KeyLookups {
-  readonly #registry: Pick<CredentialSource, 'keys' | 'identity'>
+export function keyLookups({ keys, identity }: Pick<CredentialSource, 'keys' | 'identity'>): FindKey {
   /** The hashes of the keys that are looked up together, and their records. */
-  #gathered: string[] = []
-  #records: Promise<Records> | undefined
+  let gathered: string[] = []
+  let sent: Promise<Records> | undefined
 
-  constructor(registry: Pick<CredentialSource, 'keys' | 'identity'>) {
-    this.#registry = registry
+  async function send(): Promise<Records> {
+    await setImmediate()
+    const hashes = gathered
+    gathered = []
+    sent = undefined
+    // Sent first, and on the same connection: if Redis is restored between the two reads, no missing key counts as unknown.
+    const state = identity.read().catch(() => undefined)
+    const records = await keys.findMany(hashes)
+    return { records, areAll: !records.includes(undefined) || (await state) === 'known' }
   }
 
-  /** Rejects with the registry's error, or if Redis does not have the key and may have lost it. */
-  async find(keyHash: string): Promise<ApiKeyRecord | undefined> {
-    const index = this.#gathered.push(keyHash) - 1
-    this.#records ??= this.#send()
-    const { records, areAll } = await this.#records
+  return async (keyHash) => {
+    const index = gathered.push(keyHash) - 1
+    sent ??= send()
+    const { records, areAll } = await sent
     const record = records[index]
     if (record === undefined && !areAll) throw new Error('Redis has lost its projects, or has none yet')
     return record
   }
-
-  async #send(): Promise<Records> {
-    await setImmediate()
-    const gathered = this.#gathered
-    this.#gathered = []
-    this.#records = undefined
-    const { keys, identity } = this.#registry
-    // Sent first, and on the same connection: if Redis is restored between the two reads, no missing key counts as unknown.
-    const state = identity.read().catch(() => undefined)
-    const records = await keys.findMany(gathered)
-    return { records, areAll: !records.includes(undefined) || (await state) === 'known' }
-  }
 }
+
+/** Rejects with the registry's error, or if Redis does not have the key and may have lost it. */
+type FindKey = (keyHash: string) => Promise<ApiKeyRecord | undefined>
 
 interface Records {
   readonly records: readonly (ApiKeyRecord | undefined)[]

@@ -63,7 +63,7 @@ const unknownOrigin: RequestOrigin = { id: '', span: null }
 
 export interface ChunkWriterOptions {
   /** One for each shard. */
-  readonly queues: readonly Pick<ChunkQueue, 'add' | 'addRecorded'>[]
+  readonly queues: readonly Pick<ChunkQueue, 'add'>[]
   /** Makes the job id of a chunk: unique, without colons. */
   readonly makeId: () => string
   /** How long a record lives, and how many a project has at a time. Each shard gets an equal share. */
@@ -145,19 +145,12 @@ class Gathering {
   }
 }
 
-/** @returns the shard, and what Redis found instead of storing the records */
-type Add = (
-  chunkId: string,
-  chunk: Chunk | undefined,
-  records: readonly QueueRecord[],
-  deadlineMs: number,
-) => Promise<{ readonly shard: number; readonly found: readonly FoundRecord[] | undefined }>
-
 /** The adds to one shard, or to any shard. */
 class Lane {
-  /** The shards that it may add to. */
+  /** Undefined for any shard. */
+  readonly shard: number | undefined
+  /** How many shards it may add to. */
   readonly shards: number
-  readonly add: Add
   /** Chunks that are not sent yet: the last one gathers rows, the others are closed. */
   readonly gatherings: Gathering[] = []
   addsInFlight = 0
@@ -167,9 +160,9 @@ class Lane {
   /** Set while rows wait for the interval between two adds. */
   pacer: NodeJS.Timeout | undefined
 
-  constructor(shards: number, add: Add) {
+  constructor(shard: number | undefined, shards: number) {
+    this.shard = shard
     this.shards = shards
-    this.add = add
   }
 }
 
@@ -193,6 +186,8 @@ class Lane {
  */
 export class ChunkWriter {
   readonly #options: ChunkWriterOptions
+  readonly #queue: ShardedQueue
+  readonly #recordLimits: RecordLimits
   /** The lane of rows without records. */
   readonly #anyShard: Lane
   /** The lane of each shard. */
@@ -210,24 +205,12 @@ export class ChunkWriter {
 
   constructor(options: ChunkWriterOptions) {
     this.#options = options
-    const {
-      queues,
-      records: { windowMs, perProjectMax },
-      monotonicMs,
-    } = options
-    const sharded = new ShardedQueue(queues, monotonicMs)
-    this.#anyShard = new Lane(queues.length, async (chunkId, chunk, _records, deadlineMs) => {
-      if (chunk === undefined) throw new RangeError('a chunk without records has rows')
-      return { shard: await sharded.add(chunkId, chunk, deadlineMs), found: undefined }
-    })
-    const recordLimits: RecordLimits = { windowMs, recordsMax: Math.floor(perProjectMax / queues.length) }
-    this.#lanes = queues.map(
-      (queue, shard) =>
-        new Lane(1, async (chunkId, chunk, records, deadlineMs) => ({
-          shard,
-          found: await queue.addRecorded(chunkId, chunk, { records, recordLimits }, deadlineMs),
-        })),
-    )
+    const { queues, records, monotonicMs } = options
+    this.#queue = new ShardedQueue(queues, monotonicMs)
+    const recordsMax = Math.floor(records.perProjectMax / queues.length)
+    this.#recordLimits = { windowMs: records.windowMs, recordsMax }
+    this.#anyShard = new Lane(undefined, queues.length)
+    this.#lanes = queues.map((_queue, shard) => new Lane(shard, 1))
   }
 
   /**
@@ -376,7 +359,8 @@ export class ChunkWriter {
       // Each attempt of a write has a new id, so that two different chunks never have the same id.
       const chunkId = this.#options.makeId()
       const chunk = this.#pack(gathering, followed?.sent(chunkId, gathering))
-      const { shard, found } = await lane.add(chunkId, chunk, records, deadlineMs)
+      const recorded = { records, recordLimits: this.#recordLimits }
+      const { shard, found } = await this.#queue.addTo(lane.shard, chunkId, chunk, deadlineMs, recorded)
       stored.resolve(found)
       followed?.answered(found === undefined, shard)
     } catch (error) {

@@ -128,43 +128,41 @@ export interface KeyedRequest extends RequestIdentity {
   readonly origin: RequestOrigin
 }
 
-/** Stores the entries of a request with an idempotency key once, and replays the response to it. */
-export class Idempotency {
-  readonly #writer: Pick<ChunkWriter, 'writeOnce'>
-  readonly #shards: readonly QueueNames[]
-  readonly #makeId: () => string
+/**
+ * Resolves when Redis has on disk the rows and the record of the request, or of an earlier request with its key. A request without
+ * rows gets no record.
+ *
+ * @returns the JSON of the response, and whether it is the response to an earlier request
+ * @throws Problem `idempotency_key_reused`, `too_many_idempotency_keys`
+ * @throws what `ChunkWriter.writeOnce` throws
+ */
+export type WriteOnce = (
+  request: KeyedRequest,
+) => Promise<{ readonly answer: string; readonly isReplay: boolean }>
 
-  /**
-   * @param shards the names of each shard, in the order of the writer's queues
-   * @param makeId makes a UUID
-   */
-  constructor(writer: Pick<ChunkWriter, 'writeOnce'>, shards: readonly QueueNames[], makeId: () => string) {
-    this.#writer = writer
-    this.#shards = shards
-    this.#makeId = makeId
-  }
-
-  /**
-   * Resolves when Redis has on disk the rows and the record of the request, or of an earlier request with its key. A request without
-   * rows gets no record.
-   *
-   * @returns the JSON of the response, and whether it is the response to an earlier request
-   * @throws Problem `idempotency_key_reused`, `too_many_idempotency_keys`
-   * @throws what `ChunkWriter.writeOnce` throws
-   */
-  async write(request: KeyedRequest): Promise<{ readonly answer: string; readonly isReplay: boolean }> {
-    const { projectId, key, digest, parsed, origin } = request
+/**
+ * Stores the entries of a request with an idempotency key once, and replays the response to it.
+ *
+ * @param shards the names of each shard, in the order of the writer's queues
+ * @param makeId makes a UUID
+ */
+export function idempotentWriter(
+  writer: Pick<ChunkWriter, 'writeOnce'>,
+  shards: readonly QueueNames[],
+  makeId: () => string,
+): WriteOnce {
+  return async ({ projectId, key, digest, parsed, origin }) => {
     const { rows, answer, receipt } = parsed
-    const record = encodeRecord(digest, receipt ?? { id: this.#makeId(), timestamp: '' })
+    const record = encodeRecord(digest, receipt ?? { id: makeId(), timestamp: '' })
     const keyHash = hashIdempotencyKey(projectId, key)
-    const shard = shardOf(keyHash, this.#shards.length)
-    const names = this.#shards[shard]
+    const shard = shardOf(keyHash, shards.length)
+    const names = shards[shard]
     // One name for all keys would replay the first response for each of them.
     if (names === undefined) throw new RangeError(`there is no shard ${shard}`)
     const name = names.idempotencyKey(keyHash)
     const quota = names.idempotencyQuotaKey(projectId)
 
-    const held = await this.#writer.writeOnce({ shard, name, quota, record, rows }, origin).catch(toProblem)
+    const held = await writer.writeOnce({ shard, name, quota, record, rows }, origin).catch(toProblem)
     if (held === record) return { answer, isReplay: false }
     const first = decodeRecord(held)
     if (first.digest !== digest) throw new Problem('idempotency_key_reused')

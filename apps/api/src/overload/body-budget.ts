@@ -39,6 +39,13 @@ export interface BodyStatus extends BodyLimits {
   readonly rejected: number
 }
 
+interface BodyBudgetOptions {
+  readonly limits: BodyLimits
+  readonly logger: Logger
+  /** 0 ≤ random < 1 */
+  readonly random: () => number
+}
+
 /** What is held for one project. */
 interface ProjectBytes {
   readonly id: string
@@ -51,17 +58,12 @@ interface ProjectBytes {
  * memory, and slow senders, slow readers and a slow Redis cannot fill it.
  */
 export class BodyBudget {
-  readonly #options: { readonly limits: BodyLimits; readonly logger: Logger; readonly random: () => number }
+  readonly #options: BodyBudgetOptions
   readonly #projects = new Map<string, ProjectBytes>()
   #bytes = 0
   #rejected = 0
 
-  /** @param options random: 0 ≤ random < 1 */
-  constructor(options: {
-    readonly limits: BodyLimits
-    readonly logger: Logger
-    readonly random: () => number
-  }) {
+  constructor(options: BodyBudgetOptions) {
     this.#options = options
   }
 

@@ -1,3 +1,4 @@
+import { withTimeout } from '@sluice/runtime'
 import type { IncomingHttpHeaders } from 'node:http'
 import { Problem } from '../problems.ts'
 import {
@@ -40,10 +41,9 @@ interface Waiter extends Costs {
  *   returns the slice to the bucket and pays for these requests. Those that the bucket does not cover are rejected.
  * - Lacking, for `leaseIntervalMs` after a lease, or longer if the bucket is empty: requests that the bucket certainly does
  *   not cover are rejected without a lease. Then it is holding again.
- * - On credit, when Redis has not replied to a lease within `timeoutMs`: requests pass at once and leave a debt of at most one
- *   burst, which the late lease or the next one settles. It is holding again after the lease.
  *
- * If Redis fails a lease, the process leases from a bucket of its own: each process then accepts at most the rate of the project.
+ * If Redis fails a lease, or does not reply within `timeoutMs`, the process leases from a bucket of its own: each process then accepts
+ * at most the rate of the project. A late reply is ignored: Redis has charged for it what the own bucket has granted.
  */
 export class Allowance {
   readonly #lease: (limit: RateLimit, request: LeaseRequest) => Promise<Lease>
@@ -53,18 +53,16 @@ export class Allowance {
   #limit: RateLimit
   #policy: string
   #slice: Amount
-  /** Tokens that were leased and are not used. Below zero it is a debt: of a charge, or of requests that passed on credit. */
+  /** Tokens that were leased and are not used. Below zero it is a debt of a charge. */
   #held = nothing
-  #heldSinceMs = Number.NEGATIVE_INFINITY
   /** The level of the bucket after the last lease, and the time at which that lease was requested. */
   #level: Amount
-  #levelAtMs: number
+  #leasedAtMs: number
   #lackingUntilMs = Number.NEGATIVE_INFINITY
   #isLeasing = false
-  #isOnCredit = false
+  /** Redis has not replied to a lease. Until it does, no further lease is sent: on a silent connection they would pile up. */
+  #isUnanswered = false
   #waiters: Waiter[] = []
-  /** The time of the last request. */
-  #atMs: number
 
   /**
    * @param lease leases from the bucket of the project
@@ -83,8 +81,7 @@ export class Allowance {
     this.#policy = policyHeader(limit)
     this.#slice = sliceOf(limit)
     this.#level = limit.burst
-    this.#levelAtMs = monotonicMs()
-    this.#atMs = this.#levelAtMs
+    this.#leasedAtMs = monotonicMs()
   }
 
   /** Takes effect at once, also while the bucket is lacking under the old limit. */
@@ -101,9 +98,9 @@ export class Allowance {
     return this.#policy
   }
 
-  /** The value of `RateLimit`, as of the last request. */
+  /** The value of `RateLimit`. */
   get state(): string {
-    const sinceMs = Math.max(0, this.#atMs - this.#levelAtMs)
+    const sinceMs = this.#monotonicMs() - this.#leasedAtMs
     const refilled = plus(this.#level, scaled(this.#limit.perSecond, sinceMs / 1_000))
     return stateHeader(this.#limit, plus(refilled, this.#held))
   }
@@ -114,7 +111,7 @@ export class Allowance {
    * @throws Problem `rate_limited`
    */
   rejectEarly(headers: IncomingHttpHeaders): void {
-    if (this.#tick() >= this.#lackingUntilMs) return
+    if (this.#monotonicMs() >= this.#lackingUntilMs) return
     const { min, max } = estimateCost(headers)
     if (!this.#mayCover(this.#counted(min))) throw this.#rejection(this.#counted(max))
   }
@@ -129,14 +126,9 @@ export class Allowance {
    */
   take(cost: Amount, whole: Amount = cost, paid: Amount = nothing): Promise<void> | undefined {
     const costs = { cost: this.#counted(cost), paid: this.#counted(paid), whole: this.#counted(whole) }
-    const nowMs = this.#tick()
+    const nowMs = this.#monotonicMs()
     this.#held = plus(this.#held, costs.paid)
-    if (this.#isOnCredit) {
-      const problem = this.#takeOnCredit(costs)
-      if (problem !== undefined) throw problem
-      return undefined
-    }
-    if (nowMs - this.#heldSinceMs < leaseLimits.sliceKeptMs && covers(this.#held, costs.cost)) {
+    if (nowMs - this.#leasedAtMs < leaseLimits.sliceKeptMs && covers(this.#held, costs.cost)) {
       this.#held = minus(this.#held, costs.cost)
       if (this.#shouldLeaseAhead(nowMs)) this.#requestLease()
       return undefined
@@ -153,16 +145,10 @@ export class Allowance {
    * bodies that arrive together must not stop a project for long.
    */
   charge(cost: Amount): void {
-    const nowMs = this.#tick()
     const { burst } = this.#limit
     const left = minus(this.#held, this.#counted(cost))
     this.#held = lesser(this.#held, minus(positive(plus(left, burst)), burst))
-    if (this.#shouldLeaseAhead(nowMs)) this.#requestLease()
-  }
-
-  #tick(): number {
-    this.#atMs = this.#monotonicMs()
-    return this.#atMs
+    if (this.#shouldLeaseAhead(this.#monotonicMs())) this.#requestLease()
   }
 
   /** A unit without a limit costs nothing. */
@@ -197,37 +183,32 @@ export class Allowance {
     void this.#exchange({ back, costs, ahead }, waiters)
   }
 
-  /** One round trip. Its waiters are decided when it completes, or when it has taken too long. */
+  /** One round trip, at most. Its waiters are decided when it completes. */
   async #exchange(request: LeaseRequest, waiters: readonly Waiter[]): Promise<void> {
     const sentMs = this.#monotonicMs()
-    const timer = setTimeout(() => {
-      this.#onFailure(new Error('Redis did not answer within the timeout'))
-      this.#isOnCredit = true
-      for (const waiter of [...waiters, ...this.#waiters.splice(0)]) {
-        const problem = this.#takeOnCredit(waiter)
-        if (problem === undefined) waiter.resolve()
-        else waiter.reject(problem)
-      }
-    }, leaseLimits.timeoutMs)
-    const lease = await this.#lease(this.#limit, request).catch((error: unknown) => {
-      this.#onFailure(error)
-      return this.#localBucket.lease(this.#limit, request, this.#monotonicMs())
-    })
-    clearTimeout(timer)
-    const wasLate = this.#isOnCredit
-    this.#isOnCredit = false
+    const lease =
+      (await this.#leaseShared(request)) ?? this.#localBucket.lease(this.#limit, request, this.#monotonicMs())
     this.#isLeasing = false
     this.#learn(lease, sentMs)
-    if (wasLate) this.#keepPaid(lease, request.costs)
-    else this.#settle(lease, waiters)
+    this.#settle(lease, waiters)
     this.#decideNext()
+  }
+
+  /** @returns undefined if Redis fails or is late */
+  async #leaseShared(request: LeaseRequest): Promise<Lease | undefined> {
+    if (this.#isUnanswered) return undefined
+    this.#isUnanswered = true
+    const lease = this.#lease(this.#limit, request).finally(() => (this.#isUnanswered = false))
+    return withTimeout(lease, leaseLimits.timeoutMs).catch((error: unknown) => {
+      this.#onFailure(error)
+      return undefined
+    })
   }
 
   #learn({ ahead, level }: Lease, sentMs: number): void {
     this.#held = plus(this.#held, ahead)
-    this.#heldSinceMs = sentMs
     this.#level = level
-    this.#levelAtMs = sentMs
+    this.#leasedAtMs = sentMs
     const oneMs = waitMs(this.#limit, level, { entries: 1, bytes: 1 })
     this.#lackingUntilMs =
       sentMs + Math.max(leaseLimits.leaseIntervalMs, Math.min(leaseLimits.dryMsMax, oneMs))
@@ -238,11 +219,6 @@ export class Allowance {
       if (paid[index]) waiter.resolve()
       else waiter.reject(this.#reject(waiter))
     }
-  }
-
-  /** The waiters of a late lease have passed on credit, or were rejected. What was paid for them reduces the debt. */
-  #keepPaid({ paid }: Lease, costs: readonly Amount[]): void {
-    for (const [index, cost] of costs.entries()) if (paid[index]) this.#held = plus(this.#held, cost)
   }
 
   /** Decides the requests that arrived while a lease was in flight, as far as possible without another lease. */
@@ -256,14 +232,6 @@ export class Allowance {
       else this.#waiters.push(waiter)
     }
     if (this.#waiters.length > 0) this.#requestLease()
-  }
-
-  /** @returns the rejection of a request that the credit does not cover */
-  #takeOnCredit(costs: Costs): Problem | undefined {
-    const { burst } = this.#limit
-    if (!covers(plus(this.#held, burst), lesser(costs.cost, burst))) return this.#reject(costs)
-    this.#held = minus(this.#held, costs.cost)
-    return undefined
   }
 
   /** The rejection of a request that has paid a part of its cost. */

@@ -1,4 +1,4 @@
-import type { InstallationNames, RedisConnection } from '@sluice/runtime'
+import { defineScript, type InstallationNames, type RedisConnection } from '@sluice/runtime'
 import { chunkLimits } from '../chunks/chunk-writer.ts'
 import {
   type Amount,
@@ -30,7 +30,7 @@ export const leaseLimits = {
    * another process may return its slice, and the limit may be raised.
    */
   dryMsMax: 1_000,
-  /** Redis replies within a few ms. A request that has waited this long for a lease passes on credit. */
+  /** Redis replies within a few ms. After this time, the process leases from a bucket of its own. */
   timeoutMs: 75,
   /** One script must not block Redis for long. Further requests wait for the next lease. */
   costsMax: 1_000,
@@ -125,27 +125,20 @@ redis.call('HSET', KEYS[1], 'at', string.format('%.0f', now))
 redis.call('PEXPIRE', KEYS[1], math.ceil(fullAfter))
 return reply`
 
-/** The buckets in Redis from which the API processes lease. */
-export class SharedBuckets {
-  readonly #redis: RedisConnection
-  readonly #names: InstallationNames
+/** Rejects with the error of Redis. Then it is unknown whether the bucket has changed. */
+export type LeaseShared = (projectId: string, limit: RateLimit, request: LeaseRequest) => Promise<Lease>
 
-  /** @param redis a connection that fails fast and has a command timeout */
-  constructor(redis: RedisConnection, names: InstallationNames) {
-    this.#redis = redis
-    this.#names = names
-  }
-
-  /** Rejects with Redis' error. Then it is unknown whether the bucket has changed. */
-  async lease(projectId: string, limit: RateLimit, request: LeaseRequest): Promise<Lease> {
-    const amounts = [limit.perSecond, limit.burst, request.back, request.ahead, ...request.costs]
-    const reply = await this.#redis.eval(
-      LEASE,
-      1,
-      this.#names.rateLimitKey(projectId),
-      ...amounts.flatMap(({ entries, bytes }) => [entries, bytes]),
-    )
-    const [paid, aheadEntries, entries, aheadBytes, bytes] = reply as [string, number, number, number, number]
+/**
+ * Leases from the buckets in Redis, which the API processes share.
+ *
+ * @param redis a connection that fails fast and has a command timeout
+ */
+export function sharedBuckets(redis: RedisConnection, names: InstallationNames): LeaseShared {
+  const run = defineScript<readonly [string, number, number, number, number]>(redis, LEASE)
+  return async (projectId, { perSecond, burst }, { back, ahead, costs }) => {
+    const amounts = [perSecond, burst, back, ahead, ...costs]
+    const args = amounts.flatMap(({ entries, bytes }) => [entries, bytes])
+    const [paid, aheadEntries, entries, aheadBytes, bytes] = await run([names.rateLimitKey(projectId)], args)
     return {
       paid: Array.from(paid, (digit) => digit === '1'),
       ahead: { entries: aheadEntries, bytes: aheadBytes },

@@ -3,7 +3,7 @@ import type { Span } from '@sluice/traces'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
-import type { Idempotency, RequestIdentity } from '../idempotency/idempotency.ts'
+import type { RequestIdentity, WriteOnce } from '../idempotency/idempotency.ts'
 import { checkContentEncoding, type ContentDecoder } from '../intake/content-encoding.ts'
 import type { Intake } from '../intake/intake.ts'
 import { checkLength } from '../intake/read-body.ts'
@@ -12,7 +12,7 @@ import type { BodyBudget, HeldBytes } from '../overload/body-budget.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem, type ProblemCode } from '../problems.ts'
 import type { Allowance } from '../rate-limits/allowance.ts'
-import type { ProjectRateLimits } from '../rate-limits/project-rate-limits.ts'
+import type { RateLimits } from '../rate-limits/project-rate-limits.ts'
 import { type Amount, largestCost, minus, nothing, plus, positive } from '../rate-limits/rate-limit.ts'
 import { requestAttributes, type RequestOrigin, type RequestTraces } from '../traces/request-traces.ts'
 import type { Turns } from '../turns.ts'
@@ -30,10 +30,10 @@ export type IntakeRequest = FastifyRequest<{ Body: Buffer | undefined }>
 /** What every route that takes entries needs. */
 export interface IntakeDependencies {
   readonly authenticator: Authenticator
-  readonly rateLimits: ProjectRateLimits
+  readonly rateLimits: RateLimits
   readonly intake: Intake
   readonly writer: ChunkWriter
-  readonly idempotency: Idempotency
+  readonly writeOnce: WriteOnce
   readonly overload: Pick<OverloadMonitor, 'check' | 'reject'>
   readonly bodies: BodyBudget
   readonly decoder: ContentDecoder
@@ -167,7 +167,7 @@ export async function admit(
   const startedMs = performance.now()
   await authenticator.authenticate(authorization, request, (project) => {
     const held = bodies.open(project.id)
-    request.admission = new Admission(reply, startedMs, project, rateLimits.of(project), held)
+    request.admission = new Admission(reply, startedMs, project, rateLimits(project), held)
   })
   const admission = admissionOf(request)
   if (traces !== undefined) admission.span = traces.start(request, admission)

@@ -59,7 +59,7 @@ async function takeEntries(
   dependencies: IntakeDependencies,
 ): Promise<string | Answer> {
   const { held, identity, project, reply } = admission
-  const { counts, idempotency, wallMs, writer } = dependencies
+  const { counts, wallMs, writer, writeOnce } = dependencies
   const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: wallMs() }
   const read =
     scanEntries(body, format, stamp, admission, dependencies) ??
@@ -80,8 +80,8 @@ async function takeEntries(
     admission.acknowledge(accepted, parsed.rows.count, counts)
     return parsed.answer
   }
-  const write = { projectId: project.id, ...identity, parsed, origin: admission }
-  const { answer, isReplay } = await idempotency.write(write)
+  const keyed = { projectId: project.id, ...identity, parsed, origin: admission }
+  const { answer, isReplay } = await writeOnce(keyed)
   if (isReplay) admission.markReplay(counts)
   admission.acknowledge(accepted, isReplay ? 0 : parsed.rows.count, counts)
   return answer

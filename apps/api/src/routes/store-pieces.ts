@@ -21,7 +21,7 @@ const PARTLY_STORED =
 export async function storePieces(
   pieces: readonly Piece[],
   admission: Admission,
-  { writer, idempotency, overload }: Pick<IntakeDependencies, 'writer' | 'idempotency' | 'overload'>,
+  { writer, writeOnce, overload }: Pick<IntakeDependencies, 'writer' | 'writeOnce' | 'overload'>,
 ): Promise<number> {
   const { identity, project } = admission
   const [first, ...rest] = pieces
@@ -35,7 +35,7 @@ export async function storePieces(
       return
     }
     const { key, digest } = identity
-    const { isReplay } = await idempotency.write({
+    const { isReplay } = await writeOnce({
       projectId: project.id,
       // The keys of clients have no spaces, so no client can send the key of a piece.
       key: start === first?.start ? key : `${key} ${start}-${end}`,

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { Problem } from '../../src/problems.ts'
-import { FakeRegistry } from '../support/fake-registry.ts'
+import { authenticatorOptions, FakeRegistry } from '../support/fake-registry.ts'
 
 const CLIENT = { ip: '192.0.2.1' }
 
@@ -17,7 +17,7 @@ beforeEach(() => {
   registry = new FakeRegistry()
   registry.addProject()
   wallMs = Date.UTC(2026, 10, 20)
-  authenticator = new Authenticator(registry, { wallMs: () => wallMs })
+  authenticator = new Authenticator(registry, { ...authenticatorOptions, wallMs: () => wallMs })
 })
 
 /** The id of the project, or the code of the problem. */

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, expect, inject, it, vi } from 'vitest'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { Problem } from '../../src/problems.ts'
+import { authenticatorOptions } from '../support/fake-registry.ts'
 
 const CLIENT = { ip: '192.0.2.1' }
 
@@ -32,7 +33,7 @@ beforeEach(async () => {
   lookups = await FaultProxy.open(redisUrl)
   notifications = await FaultProxy.open(redisUrl)
   const redis = connect(lookups.url, true)
-  authenticator = new Authenticator(new Registry(redis, prefix))
+  authenticator = new Authenticator(new Registry(redis, prefix), authenticatorOptions)
   subscriber = connect(notifications.url, false)
   subscriber.on('message', (_channel: string, change: string) => authenticator.invalidate(change))
   await subscriber.subscribe(registry.changesChannel)

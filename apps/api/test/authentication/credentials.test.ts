@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { KeyLookups } from '../../src/authentication/credentials.ts'
+import { keyLookups } from '../../src/authentication/credentials.ts'
 import { FakeRegistry } from '../support/fake-registry.ts'
 
 const registry = new FakeRegistry()
@@ -9,7 +9,7 @@ const two = registry.addKey({ id: 'two' })
 it('keys of one iteration of the event loop are looked up in one round trip, and later ones do not wait for it', async () => {
   const roundTrips: string[][] = []
   const gate = Promise.withResolvers<void>()
-  const lookups = new KeyLookups({
+  const lookups = keyLookups({
     identity: registry.identity,
     keys: {
       findMany: (keyHashes) => {
@@ -20,32 +20,32 @@ it('keys of one iteration of the event loop are looked up in one round trip, and
   })
   registry.beforeAnswer = () => gate.promise
   const hashes = [one.keyHash, 'unknown', two.keyHash]
-  const records = Promise.all(hashes.map((keyHash) => lookups.find(keyHash)))
+  const records = Promise.all(hashes.map((keyHash) => lookups(keyHash)))
   await expect.poll(() => roundTrips).toEqual([hashes])
   registry.beforeAnswer = () => Promise.resolve()
-  expect(await lookups.find('second')).toBeUndefined()
+  expect(await lookups('second')).toBeUndefined()
   gate.resolve()
   expect(await records).toEqual([one.record, undefined, two.record])
 })
 
 it('all keys of a round trip that fails are rejected with its error, and later ones are not', async () => {
-  const lookups = new KeyLookups(registry)
+  const lookups = keyLookups(registry)
   registry.beforeAnswer = () => Promise.reject(new Error('down'))
-  const results = await Promise.allSettled(['a', 'b'].map((keyHash) => lookups.find(keyHash)))
+  const results = await Promise.allSettled(['a', 'b'].map((keyHash) => lookups(keyHash)))
   expect(results).toMatchObject([{ reason: { message: 'down' } }, { reason: { message: 'down' } }])
   registry.beforeAnswer = () => Promise.resolve()
-  expect(await lookups.find('a')).toBeUndefined()
+  expect(await lookups('a')).toBeUndefined()
 })
 
 it.each(['empty', 'lost', 'foreign'] as const)(
   'a key that Redis does not have is not judged while the projects are %s',
   async (state) => {
     registry.state = state
-    const lookups = new KeyLookups(registry)
-    const [known, unknown] = await Promise.allSettled([lookups.find(one.keyHash), lookups.find('unknown')])
+    const lookups = keyLookups(registry)
+    const [known, unknown] = await Promise.allSettled([lookups(one.keyHash), lookups('unknown')])
     expect([known.status, unknown.status]).toEqual(['fulfilled', 'rejected'])
     registry.state = 'known'
-    expect(await lookups.find('unknown')).toBeUndefined()
+    expect(await lookups('unknown')).toBeUndefined()
   },
 )
 
@@ -55,5 +55,5 @@ it('the state is read before the keys, so that a key that is restored in between
   empty.beforeAnswer = async () => {
     empty.state = 'known'
   }
-  await expect(new KeyLookups(empty).find(one.keyHash)).rejects.toThrow('Redis has lost its projects')
+  await expect(keyLookups(empty)(one.keyHash)).rejects.toThrow('Redis has lost its projects')
 })

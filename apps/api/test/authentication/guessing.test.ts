@@ -4,7 +4,7 @@ import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { credentialLimits } from '../../src/authentication/credentials.ts'
 import { attemptLimits } from '../../src/authentication/failed-attempts.ts'
 import { Problem } from '../../src/problems.ts'
-import { FakeRegistry } from '../support/fake-registry.ts'
+import { authenticatorOptions, FakeRegistry } from '../support/fake-registry.ts'
 
 const { addressBurst, spareShare, totalBurst, totalPerSecond } = attemptLimits
 const GUESSER = '192.0.2.66'
@@ -17,7 +17,7 @@ beforeEach(() => {
   registry = new FakeRegistry()
   registry.addProject()
   clockMs = 1_000_000
-  authenticator = new Authenticator(registry, { monotonicMs: () => clockMs })
+  authenticator = new Authenticator(registry, { ...authenticatorOptions, monotonicMs: () => clockMs })
 })
 
 /** The id of the project, or the problem. */

@@ -109,7 +109,7 @@ it('a job of a recorded add has the same fields as a job of a plain add, and wak
   const marker = `${names.queuePrefix}:${names.queue}:marker`
   await direct.del(marker)
   const record = { name: names.idempotencyKey('k'), text: 'r', quota: names.idempotencyQuotaKey('demo') }
-  await queue.addRecorded('recorded', chunk, { records: [record], recordLimits }, deadlineMs)
+  await queue.add('recorded', chunk, deadlineMs, { records: [record], recordLimits })
   const [plain, recorded] = await Promise.all(
     ['plain', 'recorded'].map((id) => direct.hgetall(names.jobKey(id))),
   )

@@ -76,21 +76,21 @@ describe('writes', () => {
 
   it('have a different chunk id in each attempt, and the same deadline', async () => {
     queue.holding = false
-    const added = vi.spyOn(queue, 'addRecorded')
+    const added = vi.spyOn(queue, 'add')
     await writer.writeOnce(writeOf('b'))
     await Promise.all(['a', 'b'].map((name) => writer.writeOnce(writeOf(name))))
     expect(added).toHaveBeenCalledTimes(3)
     expect(new Set(added.mock.calls.map(([chunkId]) => chunkId)).size).toBe(3)
-    const [, first, second] = added.mock.calls.map(([, , , deadlineMs]) => deadlineMs)
+    const [, first, second] = added.mock.calls.map(([, , deadlineMs]) => deadlineMs)
     expect(second).toBe(first)
   })
 
   it('give each shard an equal share of a quota', async () => {
     queue.holding = false
     writer = writerOf([queue, queue, queue])
-    const added = vi.spyOn(queue, 'addRecorded')
+    const added = vi.spyOn(queue, 'add')
     await writer.writeOnce(writeOf('a'))
-    expect(added.mock.calls[0]?.[2]).toMatchObject({ recordLimits: { windowMs: 60_000, recordsMax: 333 } })
+    expect(added.mock.calls[0]?.[3]).toMatchObject({ recordLimits: { windowMs: 60_000, recordsMax: 333 } })
   })
 })
 

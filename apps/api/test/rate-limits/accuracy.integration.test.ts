@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { Problem } from '../../src/problems.ts'
-import { ProjectRateLimits } from '../../src/rate-limits/project-rate-limits.ts'
-import { SharedBuckets } from '../../src/rate-limits/shared-buckets.ts'
+import { projectRateLimits, type RateLimits } from '../../src/rate-limits/project-rate-limits.ts'
+import { sharedBuckets } from '../../src/rate-limits/shared-buckets.ts'
 
 /** The deviation that the API promises not to exceed, with several processes. */
 const TOLERANCE = 0.1
@@ -24,7 +24,7 @@ let connections: RedisConnection[]
 /** A separate connection, so that leases do not delay it. */
 let clock: RedisConnection
 /** Three API processes with separate connections, independent of each other. */
-let processes: ProjectRateLimits[]
+let processes: RateLimits[]
 
 beforeEach(async () => {
   clock = connectRedis(inject('services').redisUrl, { failFast: false })
@@ -33,13 +33,12 @@ beforeEach(async () => {
     connectRedis(inject('services').redisUrl, { failFast: true, commandTimeoutMs: 1_800 }),
   )
   await vi.waitUntil(() => connections.every(({ status }) => status === 'ready'))
-  processes = connections.map(
-    (redis) =>
-      new ProjectRateLimits(
-        new SharedBuckets(redis, names),
-        { entriesPerSecond: 0, bytesPerSecond: 0 },
-        createLogger('test', 'silent'),
-      ),
+  processes = connections.map((redis) =>
+    projectRateLimits(
+      sharedBuckets(redis, names),
+      { entriesPerSecond: 0, bytesPerSecond: 0 },
+      createLogger('test', 'silent'),
+    ),
   )
 })
 
@@ -78,7 +77,7 @@ async function offer({ process, entries, perSecond, forMs }: Offer) {
     while (offered < (perSecond * elapsedMs) / 1_000) {
       const cost = entries(request)
       offered += cost
-      const allowance = processes[process(request, elapsedMs)]?.of(project)
+      const allowance = processes[process(request, elapsedMs)]?.(project)
       request += 1
       const decided = async (): Promise<void> => {
         try {
@@ -111,7 +110,7 @@ describe('three processes', () => {
     ['requests of all sizes, spread unevenly', ofAllSizes, unevenly, 8_000],
     ['requests of all sizes, each 300 ms to another process', ofAllSizes, switching, 8_000],
     ['requests slightly above the limit', ofAllSizes, evenly, 4_500],
-    // A retry for leases that time out on a stalled machine or disk: requests then pass on credit.
+    // A retry for leases that time out on a stalled machine or disk: the process then counts on its own.
   ])('accept as much as the limit allows: %s', { retry: 2 }, async (_what, entries, process, perSecond) => {
     const { admitted, allowed, offered } = await offer({ process, entries, perSecond, forMs: 2_000 })
     expect(offered).toBeGreaterThan(allowed)

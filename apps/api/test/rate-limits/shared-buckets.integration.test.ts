@@ -6,8 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { Problem } from '../../src/problems.ts'
 import type { RateLimit } from '../../src/rate-limits/rate-limit.ts'
-import { ProjectRateLimits } from '../../src/rate-limits/project-rate-limits.ts'
-import { type Lease, type LeaseRequest, SharedBuckets } from '../../src/rate-limits/shared-buckets.ts'
+import { projectRateLimits, type RateLimits } from '../../src/rate-limits/project-rate-limits.ts'
+import {
+  type Lease,
+  type LeaseRequest,
+  type LeaseShared,
+  sharedBuckets,
+} from '../../src/rate-limits/shared-buckets.ts'
 
 const none = { entries: 0, bytes: 0 }
 const unlimited = { entriesPerSecond: 0, bytesPerSecond: 0 }
@@ -22,7 +27,7 @@ let names: ReturnType<typeof installationNames>
 let redis: RedisConnection
 let proxy: FaultProxy
 let connections: RedisConnection[]
-let buckets: SharedBuckets
+let buckets: LeaseShared
 
 async function connect(url: string): Promise<RedisConnection> {
   const connection = connectRedis(url, { failFast: true, commandTimeoutMs: 1_800 })
@@ -39,7 +44,7 @@ beforeEach(async () => {
   connections = []
   proxy = await FaultProxy.open(redisUrl)
   redis = await connect(redisUrl)
-  buckets = new SharedBuckets(redis, names)
+  buckets = sharedBuckets(redis, names)
 })
 
 afterEach(async () => {
@@ -51,7 +56,7 @@ afterEach(async () => {
 })
 
 const lease = (request: Partial<LeaseRequest> = {}, of = limit, projectId = 'demo'): Promise<Lease> =>
-  buckets.lease(projectId, of, { back: none, costs: [], ahead: none, ...request })
+  buckets(projectId, of, { back: none, costs: [], ahead: none, ...request })
 const pay = (...costs: [entries: number, bytes: number][]): Promise<Lease> =>
   lease({ costs: costs.map(([entries, bytes]) => ({ entries, bytes })) })
 
@@ -108,13 +113,9 @@ const projectWith = (limits: Project['limits']): Project => ({
 })
 
 /** The result of a request: `passed`, or the seconds of `Retry-After`. */
-async function send(
-  rateLimits: ProjectRateLimits,
-  project: Project,
-  entries: number,
-): Promise<number | 'passed'> {
+async function send(rateLimits: RateLimits, project: Project, entries: number): Promise<number | 'passed'> {
   try {
-    await rateLimits.of(project)?.take({ entries, bytes: entries })
+    await rateLimits(project)?.take({ entries, bytes: entries })
     return 'passed'
   } catch (error) {
     if (!(error instanceof Problem)) throw error
@@ -122,9 +123,9 @@ async function send(
   }
 }
 
-async function apiProcess(url: string): Promise<ProjectRateLimits> {
-  const own = new SharedBuckets(await connect(url), names)
-  return new ProjectRateLimits(own, unlimited, createLogger('test', 'silent'))
+async function apiProcess(url: string): Promise<RateLimits> {
+  const own = sharedBuckets(await connect(url), names)
+  return projectRateLimits(own, unlimited, createLogger('test', 'silent'))
 }
 
 it.each([
@@ -137,7 +138,7 @@ it.each([
   const project = projectWith(limits)
   let rejections = 0
   for (let request = 0; rejections < 2; request += 1) {
-    const at = (turn: number): ProjectRateLimits => processes[turn % 3] as ProjectRateLimits
+    const at = (turn: number): RateLimits => processes[turn % 3] as RateLimits
     const seconds = await send(at(request), project, entries)
     if (seconds === 'passed') continue
     rejections += 1
@@ -150,7 +151,7 @@ it.each([
 describe('a Redis that becomes unavailable', () => {
   // A rate so low that the bucket does not refill during the test.
   const project = projectWith({ entriesPerSecond: 1, burstEntries: 500 })
-  let rateLimits: ProjectRateLimits
+  let rateLimits: RateLimits
 
   beforeEach(async () => {
     rateLimits = await apiProcess(proxy.url)

@@ -16,25 +16,25 @@ function codeOf({ statusCode, rawPayload }: LightMyRequestResponse): string {
   return message.split(':', 1)[0] ?? ''
 }
 
-type AddRecorded = TestApi['queue']['addRecorded']
+type Add = TestApi['queue']['add']
 
 /** Replaces new adds from the one with this number on, until the function that it returns is called. */
-function replaceFrom(number: number, replacement: AddRecorded): () => void {
+function replaceFrom(number: number, replacement: Add): () => void {
   const { queue } = api
-  const addRecorded = queue.addRecorded.bind(queue)
+  const add = queue.add.bind(queue)
   let adds = 0
-  queue.addRecorded = (...args) => {
-    const [, , { records }] = args
+  queue.add = (...args) => {
+    const [, , , { records = [] } = {}] = args
     const isNew = records.some(({ name }) => !queue.records.has(name))
     adds += isNew ? 1 : 0
-    return isNew && adds >= number ? replacement(...args) : addRecorded(...args)
+    return isNew && adds >= number ? replacement(...args) : add(...args)
   }
   return () => {
-    queue.addRecorded = addRecorded
+    queue.add = add
   }
 }
 
-function failing(error: Error): AddRecorded {
+function failing(error: Error): Add {
   return async () => {
     throw error
   }
@@ -42,12 +42,20 @@ function failing(error: Error): AddRecorded {
 const unavailable = failing(new QueueUnavailableError('no answer'))
 
 /** What stops a piece after the first one, and the Retry-After that it asks for. */
-const obstacles: readonly (readonly [name: string, replacement: AddRecorded, retryAfterS: string])[] = [
+const obstacles: readonly (readonly [name: string, replacement: Add, retryAfterS: string])[] = [
   ['Redis does not answer', unavailable, '1'],
   ['Redis is full', failing(new QueueFullError('full')), '5'],
-  ['the quota of keys is used up', async (_id, _chunk, { records }) => records.map(() => 90_000), '90'],
+  [
+    'the quota of keys is used up',
+    async (_id, _chunk, _ms, { records = [] } = {}) => records.map(() => 90_000),
+    '90',
+  ],
   // The record of a key that was used an hour ago expires a moment after the record of the first piece.
-  ['an old record', async (_id, _chunk, { records }) => records.map(() => 'x'.repeat(58)), '1'],
+  [
+    'an old record',
+    async (_id, _chunk, _ms, { records = [] } = {}) => records.map(() => 'x'.repeat(58)),
+    '1',
+  ],
 ]
 
 describe('a request of several chunks', () => {

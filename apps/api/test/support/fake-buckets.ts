@@ -1,5 +1,5 @@
-import { covers, lesser, minus, plus, type RateLimit } from '../../src/rate-limits/rate-limit.ts'
-import type { Lease, LeaseRequest } from '../../src/rate-limits/shared-buckets.ts'
+import { covers, lesser, minus, plus } from '../../src/rate-limits/rate-limit.ts'
+import type { LeaseRequest, LeaseShared } from '../../src/rate-limits/shared-buckets.ts'
 
 /** A bucket in memory that does not refill: only the test changes its level. */
 export class FakeBuckets {
@@ -9,7 +9,7 @@ export class FakeBuckets {
   /** Runs before the reply to each lease. An exception becomes the error of Redis. */
   beforeAnswer: () => Promise<void> = () => Promise.resolve()
 
-  async lease(_projectId: string, { burst }: RateLimit, request: LeaseRequest): Promise<Lease> {
+  readonly lease: LeaseShared = async (_projectId, { burst }, request) => {
     this.requests.push(request)
     await this.beforeAnswer()
     this.level = lesser(burst, plus(this.level, request.back))

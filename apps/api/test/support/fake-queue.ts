@@ -25,7 +25,7 @@ export class FakeQueue {
     this.holding = holding
   }
 
-  add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
+  #add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const rows = rowsOfFrame(decodeChunk(chunkId, chunk).frame) ?? []
     const lines = rows.map((row) => row.replace(/\n$/, ''))
@@ -34,19 +34,19 @@ export class FakeQueue {
     return promise
   }
 
-  /** Like `ChunkQueue.addRecorded`, but the records never expire. */
-  async addRecorded(
+  /** Like `ChunkQueue.add`, but the records never expire. */
+  async add(
     chunkId: string,
     chunk: Chunk | undefined,
-    { records }: { readonly records: readonly QueueRecord[] },
     deadlineMs: number,
+    { records = [] }: { readonly records?: readonly QueueRecord[] } = {},
   ): Promise<FoundRecord[] | undefined> {
     const found = records.map(
       ({ name, text, quota }) =>
         this.records.get(name) ?? (text === undefined ? null : (this.usedUp.get(quota) ?? null)),
     )
     if (found.some((record) => record !== null)) return found
-    if (chunk !== undefined) await this.add(chunkId, chunk, deadlineMs)
+    if (chunk !== undefined) await this.#add(chunkId, chunk, deadlineMs)
     for (const { name, text } of records) if (text !== undefined) this.records.set(name, text)
     return undefined
   }

@@ -54,3 +54,10 @@ export class FakeRegistry {
     find: (id: string): Promise<Project | undefined> => Promise.resolve(this.projectsById.get(id)),
   }
 }
+
+/** What an authenticator needs, besides the registry. */
+export const authenticatorOptions = {
+  usage: { recordUse: () => undefined },
+  wallMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+}

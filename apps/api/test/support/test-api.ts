@@ -9,14 +9,14 @@ import { buildApp, type AppDependencies } from '../../src/app.ts'
 import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { ChunkWriter, type ChunkWriterOptions } from '../../src/chunks/chunk-writer.ts'
 import { connectionLimits } from '../../src/connections/connection-limits.ts'
-import { Idempotency } from '../../src/idempotency/idempotency.ts'
+import { idempotentWriter } from '../../src/idempotency/idempotency.ts'
 import { Intake } from '../../src/intake/intake.ts'
 import { RequestCounts } from '../../src/metrics/request-counts.ts'
 import { BodyBudget, type BodyLimits } from '../../src/overload/body-budget.ts'
-import { ProjectRateLimits } from '../../src/rate-limits/project-rate-limits.ts'
+import { projectRateLimits } from '../../src/rate-limits/project-rate-limits.ts'
 import { FakeBuckets } from './fake-buckets.ts'
 import { FakeQueue } from './fake-queue.ts'
-import { FakeRegistry } from './fake-registry.ts'
+import { authenticatorOptions, FakeRegistry } from './fake-registry.ts'
 import { FakeSignals } from './fake-signals.ts'
 
 /** The time of receipt of every request. */
@@ -77,7 +77,7 @@ export function buildTestApi(
   const { key } = registry.addKey()
   const queue = new FakeQueue({ holding: false })
   const buckets = new FakeBuckets()
-  const authenticator = new Authenticator(registry)
+  const authenticator = new Authenticator(registry, authenticatorOptions)
   const signals = new FakeSignals()
   const logger = createLogger('test', 'silent')
   const bodies = new BodyBudget({ limits: bodyLimits, logger, random: () => 0 })
@@ -104,10 +104,15 @@ export function buildTestApi(
     app: buildApp({
       authenticator,
       // Projects have limits only if a test sets them, and the clock of the limits is constant.
-      rateLimits: new ProjectRateLimits(buckets, { entriesPerSecond: 0, bytesPerSecond: 0 }, logger, () => 0),
+      rateLimits: projectRateLimits(
+        buckets.lease,
+        { entriesPerSecond: 0, bytesPerSecond: 0 },
+        logger,
+        () => 0,
+      ),
       intake: new Intake(validator, new IdSource(Date.now)),
       writer,
-      idempotency: new Idempotency(writer, shardNames('test', 1), randomUUIDv7),
+      writeOnce: idempotentWriter(writer, shardNames('test', 1), randomUUIDv7),
       overload: signals.monitor,
       bodies,
       counts,

@@ -96,7 +96,7 @@ export function connectRedis(url: string, tuning: RedisTuning): RedisConnection 
       if (!/(^|-)READONLY /.test(error.message)) return false
       if (failFast) return 1
       // The caller does not see this error: the command is retried until a server accepts it.
-      if (isDue(error.message)) redis.emit('error', error)
+      if (isDue()) redis.emit('error', error)
       return 2
     },
     ...(failFast ? { ...noResend, enableOfflineQueue: false } : {}),
@@ -200,6 +200,14 @@ export function isForbidden(error: unknown): boolean {
   )
 }
 
+/** The reply to a command. Undefined if the server does not permit it. */
+export async function ifPermitted<Reply>(reply: Promise<Reply>): Promise<Reply | undefined> {
+  return reply.catch((error: unknown) => {
+    if (isForbidden(error)) return undefined
+    throw error
+  })
+}
+
 /**
  * ioredis resends commands in a cluster by itself. The options decide for which reasons. A command that a node rejected
  * without executing it (MOVED, ASK, TRYAGAIN) is always sent again. A command whose connection was lost may have been
@@ -224,9 +232,9 @@ function connectCluster(address: RedisAddress, node: ServerOptions, failFast: bo
     dnsLookup: (host, callback) => callback(null, host),
   })
   const isDue = oncePerInterval()
-  cluster.on('node error', (error: Error, name: string) => {
+  cluster.on('node error', (error: Error) => {
     // During the start, an unavailable node is not an error as long as another one replies.
-    if (cluster.status !== 'ready' || !isDue(name)) return
+    if (cluster.status !== 'ready' || !isDue()) return
     cluster.emit('error', error)
     // Another node may have taken over the slots. Commands that fail here never learn of it from a redirection.
     if (failFast) cluster.refreshSlotsCache()
@@ -234,14 +242,13 @@ function connectCluster(address: RedisAddress, node: ServerOptions, failFast: bo
   return cluster
 }
 
-/** The returned function is true if a report is due: once per name and `ERROR_INTERVAL_MS`. */
-function oncePerInterval(): (name: string) => boolean {
-  const reportedAtMs = new Map<string, number>()
-  return (name) => {
+/** The returned function is true if a report is due: once per `ERROR_INTERVAL_MS`. */
+function oncePerInterval(): () => boolean {
+  let dueAtMs = 0
+  return () => {
     const nowMs = performance.now()
-    for (const [each, atMs] of reportedAtMs) if (nowMs - atMs >= ERROR_INTERVAL_MS) reportedAtMs.delete(each)
-    if (reportedAtMs.has(name)) return false
-    reportedAtMs.set(name, nowMs)
+    if (nowMs < dueAtMs) return false
+    dueAtMs = nowMs + ERROR_INTERVAL_MS
     return true
   }
 }

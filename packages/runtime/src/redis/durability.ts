@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Readiness } from '../process.ts'
 import {
   checkRegularly,
-  isForbidden,
+  ifPermitted,
   type RedisConnection,
   redisInfoField,
   redisServers,
@@ -98,11 +98,8 @@ export class DurabilityCheck {
 
   /** With `appendfsync always` Redis exits instead. @throws if the server is unavailable */
   async #checkWrites(address: string, server: Redis): Promise<void> {
-    const persistence = await server.info('persistence').catch((error: unknown) => {
-      if (!isForbidden(error)) throw error
-      return ''
-    })
-    if (redisInfoField(persistence, 'aof_last_write_status') === 'err') {
+    const persistence = await ifPermitted(server.info('persistence'))
+    if (redisInfoField(persistence ?? '', 'aof_last_write_status') === 'err') {
       const reason = `the disk of Redis${address} is full, or fails: its append-only file cannot be written (MISCONF)`
       this.#unwritable.set(address, reason)
       this.#logOnce('error', address, reason)
@@ -153,23 +150,14 @@ function problemsOf(address: string, values: Values): string[] {
 
 /** @throws if the server is unavailable */
 async function readValues(server: Redis): Promise<Values> {
-  try {
-    // One by one: Redis 6 does not accept several names.
-    const replies = await Promise.all(settingNames.map((name) => server.config('GET', name)))
-    return Object.fromEntries(settingNames.map((name, i) => [name, replies[i]?.[1]]))
-  } catch (error) {
-    if (!isForbidden(error)) throw error
-  }
-  try {
-    const [persistence, memory] = await Promise.all([server.info('persistence'), server.info('memory')])
-    const isAppending = redisInfoField(persistence, 'aof_enabled')
-    return {
-      appendonly: isAppending === undefined ? undefined : isAppending === '1' ? 'yes' : 'no',
-      'maxmemory-policy': redisInfoField(memory, 'maxmemory_policy'),
-    }
-  } catch (error) {
-    if (!isForbidden(error)) throw error
-    return {}
+  // One by one: Redis 6 does not accept several names.
+  const replies = await ifPermitted(Promise.all(settingNames.map((name) => server.config('GET', name))))
+  if (replies !== undefined) return Object.fromEntries(settingNames.map((name, i) => [name, replies[i]?.[1]]))
+  const info = (await ifPermitted(server.info())) ?? ''
+  const isAppending = redisInfoField(info, 'aof_enabled')
+  return {
+    appendonly: isAppending && (isAppending === '1' ? 'yes' : 'no'),
+    'maxmemory-policy': redisInfoField(info, 'maxmemory_policy'),
   }
 }
 

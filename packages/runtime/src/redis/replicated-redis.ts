@@ -25,16 +25,11 @@ export interface ReplicatedRedisOptions extends Pick<RedisTuning, 'tlsCaFile' | 
   readonly waitMs: number
   /** Receives the errors of the connections. */
   readonly onError: (error: Error) => void
-  /** The other connections of the process to the same Redis: they may have to find the new primary, too. */
-  readonly others: readonly RedisConnection[]
 }
 
 /** @returns what steps run on if `options.replicas` must confirm them; without replicas, on the connection itself */
-export function durableRedis(
-  redis: RedisConnection,
-  options: Omit<ReplicatedRedisOptions, 'others'>,
-): DurableRedis {
-  return options.replicas === 0 ? plainRedis(redis) : new ReplicatedRedis({ ...options, others: [redis] })
+export function durableRedis(redis: RedisConnection, options: ReplicatedRedisOptions): DurableRedis {
+  return options.replicas === 0 ? plainRedis(redis) : new ReplicatedRedis(redis, options)
 }
 
 /** The wait blocks a connection, so the scripts of a process share several. */
@@ -63,6 +58,7 @@ const REDISCOVERY_AFTER_MS = 2_000
  *   after a full synchronisation: until the rewrite ends, it confirms what is only in its memory.
  */
 export class ReplicatedRedis implements DurableRedis {
+  readonly #other: RedisConnection
   readonly #options: ReplicatedRedisOptions
   readonly #links: { readonly redis: RedisConnection; running: number }[]
   readonly #closeListeners = new Set<() => void>()
@@ -72,10 +68,10 @@ export class ReplicatedRedis implements DurableRedis {
   #blockedBecause: string | undefined
   /** See `block`. */
   #counted: ReadonlySet<string> | undefined
-  /** Whether the server has `WAITAOF`. */
-  #hasWaitAof: Promise<boolean> | undefined
 
-  constructor(options: ReplicatedRedisOptions) {
+  /** @param other another connection to the same Redis: it may have to find the new primary, too */
+  constructor(other: RedisConnection, options: ReplicatedRedisOptions) {
+    this.#other = other
     this.#options = options
     const { url, tlsCaFile, sentinelPassword, waitMs, onError } = options
     this.#links = Array.from({ length: CONNECTIONS }, () => {
@@ -87,8 +83,6 @@ export class ReplicatedRedis implements DurableRedis {
       })
       redis.on('error', onError)
       redis.on('close', () => {
-        // The next server may have another version.
-        this.#hasWaitAof = undefined
         for (const listener of this.#closeListeners) listener()
       })
       return { redis, running: 0 }
@@ -163,13 +157,11 @@ export class ReplicatedRedis implements DurableRedis {
     addScript: (pipeline: ChainableCommander) => ChainableCommander,
   ): Promise<unknown> {
     const { replicas, waitMs } = this.#options
+    const half = waitMs / 2
     const pipeline = addScript(redis.pipeline())
-    pipeline.call('WAIT', replicas, waitMs / 2)
-    if (await (this.#hasWaitAof ??= this.#findWaitAof(redis)))
-      pipeline.call('WAITAOF', 1, replicas, waitMs / 2)
-    pipeline.call('ROLE')
-    const results = (await pipeline.exec()) ?? []
-    const [ran, waited, role] = [results[0], results.at(-2), results.at(-1)]
+    pipeline.call('WAIT', replicas, half).call('WAITAOF', 1, replicas, half).call('ROLE')
+    const [ran, waitedForMemory, waitedForDisk, role] = (await pipeline.exec()) ?? []
+    const waited = isCommandUnknown(waitedForDisk?.[0]) ? waitedForMemory : waitedForDisk
     if (ran === undefined || waited === undefined || role === undefined)
       throw new Error('the script was not sent')
     const [error, answer] = ran
@@ -191,16 +183,6 @@ export class ReplicatedRedis implements DurableRedis {
     return answer
   }
 
-  async #findWaitAof(redis: Redis): Promise<boolean> {
-    try {
-      const [command] = (await redis.call('COMMAND', 'INFO', 'WAITAOF')) as [unknown]
-      return command !== null
-    } catch (error) {
-      this.#hasWaitAof = undefined
-      throw error
-    }
-  }
-
   /** The primary may have been replaced without knowing it: it is cut off from its replicas and from the Sentinels, but not from here. */
   #noteFailure(tag: string): void {
     const nowMs = performance.now()
@@ -208,7 +190,7 @@ export class ReplicatedRedis implements DurableRedis {
     const isDue = nowMs - sinceMs >= REDISCOVERY_AFTER_MS
     this.#failingSinceMs.set(tag, isDue ? nowMs : sinceMs)
     if (!isDue) return
-    const connections = [...this.#links.map(({ redis }) => redis), ...this.#options.others]
+    const connections = [...this.#links.map(({ redis }) => redis), this.#other]
     for (const redis of connections) {
       if (redis instanceof Cluster) redis.refreshSlotsCache()
       else if (redis.status === 'ready') redis.disconnect(true)
@@ -258,6 +240,10 @@ async function serverOf(connection: RedisConnection, key: string): Promise<Redis
   if (node?.status === 'ready') return node
   connection.refreshSlotsCache()
   throw new Error('the connection to the node of the slot is not open')
+}
+
+function isCommandUnknown(error: Error | null | undefined): boolean {
+  return error?.message.startsWith('ERR unknown command') === true
 }
 
 function isRedirection(error: unknown): boolean {

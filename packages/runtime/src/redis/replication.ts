@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { isIPv4 } from 'node:net'
-import { isForbidden, redisInfoField } from './connection.ts'
+import { ifPermitted, isForbidden, redisInfoField } from './connection.ts'
 import { NotReplicatedError } from './replicated-redis.ts'
 
 /** What speaks against a set-up with replicas. */
@@ -30,9 +30,7 @@ const SENTINEL_TIMEOUT_MS = 2_000
  * @throws if the server is unavailable, or if no Sentinel replies: then the replicas are not known
  */
 export async function checkReplication(server: Redis, replicas: number): Promise<ReplicationFindings> {
-  const info = await server.info('replication').catch((error: unknown) => {
-    if (!isForbidden(error)) throw error
-  })
+  const info = await ifPermitted(server.info('replication'))
   if (info === undefined) return { problems: [], warnings: ['does not permit reading its replicas'] }
   if (redisInfoField(info, 'role') !== 'master') return { problems: [], warnings: [] }
   const connected = Number(redisInfoField(info, 'connected_slaves') ?? 0)
@@ -80,10 +78,7 @@ function areComparable(addresses: readonly string[]): boolean {
  * addresses may differ from the addresses of the connected replicas, for example with `cluster-announce-ip`.
  */
 async function countClusterReplicas(server: Redis): Promise<number> {
-  const reply = await server.call('CLUSTER', 'NODES').catch((error: unknown) => {
-    if (!isForbidden(error)) throw error
-    return ''
-  })
+  const reply = await ifPermitted(server.call('CLUSTER', 'NODES'))
   const nodes = String(reply)
     .split('\n')
     .map((line) => line.split(' '))

@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { NotReplicatedError, ReplicatedRedis } from '../../src/redis/replicated-redis.ts'
 import { fakeServer, list, strings } from '../support/fake-server.ts'
@@ -20,17 +21,16 @@ async function open(replies: Replies): Promise<ReplicatedRedis> {
   const { script, wait, waitAof, role } = { ...replicated, ...replies }
   const port = await fakeServer((command) => {
     if (/\beval/i.test(command)) return script
-    if (command.includes('COMMAND')) return list([waitAof === NO_WAITAOF ? '*-1\r\n' : strings(['waitaof'])])
     if (command.includes('WAITAOF')) return waitAof
     if (command.includes('WAIT')) return wait
     return command.includes('ROLE') ? role : '+OK\r\n'
   })
-  const redis = new ReplicatedRedis({
-    url: `redis://127.0.0.1:${port}`,
+  const url = `redis://127.0.0.1:${port}`
+  const redis = new ReplicatedRedis(new Redis({ lazyConnect: true }), {
+    url,
     replicas: 1,
     waitMs: DEADLINE_MS,
     onError: () => undefined,
-    others: [],
   })
   onTestFinished(() => redis.close())
   await redis.ready(AbortSignal.timeout(DEADLINE_MS))

@@ -20,19 +20,21 @@ it.each([
 })
 
 it.each([
-  ['https://:secret@cache', 'must start with redis:// or rediss://'],
-  ['redis://:secret@', 'must name each host'],
-  ['redis://:secret@cache:99999', 'must name each host'],
-  ['redis://:secret@one,two', 'several hosts'],
-  ['redis://:secret@cache/logs', 'by its number'],
-  ['redis://:secret@cache?family=6', 'must not contain ?'],
-  ['redis://:se@cret@cache', 'must be percent-encoded'],
-  ['redis://:se%cret@cache', '%25'],
-  ['redis://secret@cache', 'USER:PASSWORD@'],
-  ['redis-cluster://:secret@one/1', 'only database 0'],
-])('rejects the Redis URL %s with the reason, which never quotes the URL', (url, reason) => {
+  'https://:secret@cache',
+  'redis://:secret@',
+  'redis://:secret@cache:99999',
+  'redis://:secret@one,two',
+  'redis://:secret@cache/logs',
+  'redis://:secret@cache?family=6',
+  'redis://:se@cret@cache',
+  'redis://:se%cret@cache',
+  'redis://secret@cache',
+  'redis-sentinel://:secret@cache',
+  'redis-sentinel://:secret@cache/my/1/more',
+  'redis-cluster://:secret@one/1',
+])('rejects the Redis URL %s with the forms that exist, and never quotes the URL', (url) => {
   const parse = (): unknown => parseRedisUrl(url)
   expect(parse).toThrow(SettingsError)
-  expect(parse).toThrow(reason)
+  expect(parse).toThrow('redis-cluster://HOST')
   expect(parse).not.toThrow(/cret|cache/)
 })
