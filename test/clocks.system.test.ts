@@ -5,7 +5,7 @@ import { HttpServer } from '@sluice/harness/http-server'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import { type ApiApp, type App, type Installation, startApi, startWorker } from '@sluice/local'
 import { ChunkQueue, encodeChunk, queueNames } from '@sluice/queue'
-import { connectRedis, createLogger } from '@sluice/runtime'
+import { connectRedis } from '@sluice/runtime'
 import { randomUUIDv7 } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -146,7 +146,7 @@ async function withWorker(
 /** Queues a chunk with a row that ClickHouse rejects. */
 async function addInvalidRow(text: string): Promise<void> {
   const redis = connectRedis(installation.redisUrl, { failFast: false })
-  const queue = new ChunkQueue(redis, queueNames(installation.prefix), createLogger('test', 'silent'))
+  const queue = new ChunkQueue(redis, queueNames(installation.prefix))
   const chunk = encodeChunk(1, Buffer.from(`${text}\n`))
   await queue.add(randomUUIDv7(), chunk, performance.now() + ADD_WITHIN_MS)
   await queue.close()

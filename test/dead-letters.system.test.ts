@@ -6,7 +6,7 @@ import { startTestInstallation } from '@sluice/harness/test-installation'
 import { clickhouseEnvironment, type Installation } from '@sluice/local'
 import { ChunkQueue, encodeChunk, queueNames, type QueueNames } from '@sluice/queue'
 import { makeRowPrefix, rowAsJson, shapeRow } from '@sluice/rows'
-import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
+import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { randomUUIDv7 } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runSluice } from './sluice-command.ts'
@@ -22,7 +22,7 @@ beforeAll(async () => {
   installation = await startTestInstallation()
   names = queueNames(installation.prefix)
   redis = connectRedis(installation.redisUrl, { failFast: false })
-  queue = new ChunkQueue(redis, names, createLogger('test', 'silent'))
+  queue = new ChunkQueue(redis, names)
 })
 
 afterAll(async () => {

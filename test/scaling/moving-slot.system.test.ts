@@ -34,7 +34,7 @@ beforeEach(async () => {
   redis = connectRedis(cluster.url, { failFast: false })
   redis.on('error', () => undefined)
   names = queueNames(`moving-${randomUUID()}`)
-  queue = new ChunkQueue(redis, names, logger)
+  queue = new ChunkQueue(redis, names)
   consumer = openConsumer(60_000)
   for (const id of ['one', 'two', 'three', 'four'])
     await queue.add(id, encodeChunk(1, Buffer.from('row\n')), performance.now() + ADD_MS)

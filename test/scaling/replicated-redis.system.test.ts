@@ -61,10 +61,10 @@ const valueOn = ({ port }: TestServer, key: string): Promise<string | null> =>
 
 const quiet = { onError: () => undefined }
 /** Stands for the other connection of the process, and is never opened. */
-const other = new Redis({ lazyConnect: true })
+const otherConnection = new Redis({ lazyConnect: true })
 
 async function open(url: string, waitMs: number): Promise<ReplicatedRedis> {
-  const opened = new ReplicatedRedis(other, { url, replicas: 1, waitMs, ...quiet })
+  const opened = new ReplicatedRedis(otherConnection, { url, replicas: 1, waitMs, ...quiet })
   await opened.ready(AbortSignal.timeout(DEADLINE_MS))
   return opened
 }
@@ -125,7 +125,7 @@ describe('a check of the replicas', () => {
     )
     const connection = connectRedis(urlOf(primary), { failFast: true, commandTimeoutMs: 2_000 })
     connection.on('error', () => undefined)
-    const scripts = new ReplicatedRedis(other, {
+    const scripts = new ReplicatedRedis(otherConnection, {
       url: urlOf(primary),
       replicas: 1,
       waitMs: WAIT_MS,

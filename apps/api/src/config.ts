@@ -68,8 +68,6 @@ export interface ApiConfig extends SettingsOf<typeof apiSettings> {
   /** TRUST_PROXY in the form of Fastify's option `trustProxy`. */
   readonly trustedProxies: string[] | false
   readonly overloadThresholds: OverloadThresholds
-  /** OTEL_TRACES_SAMPLER_ARG as a number. */
-  readonly traceSampleRatio: number
 }
 
 /** @throws SettingsError */
@@ -79,6 +77,5 @@ export function readApiConfig(environment: NodeJS.ProcessEnv): ApiConfig {
     ...settings,
     trustedProxies: parseTrustedProxies(settings.TRUST_PROXY),
     overloadThresholds: overloadThresholds(settings),
-    traceSampleRatio: Number(settings.OTEL_TRACES_SAMPLER_ARG),
   }
 }

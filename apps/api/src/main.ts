@@ -110,7 +110,7 @@ await runProcess({
     const metrics = new Metrics({ app: 'api', version: packageJson.version })
     const { requests: counts, onAdd } = countApi(metrics, config.METRICS_PROJECTS_MAX)
     const queues = shards.map((shard) =>
-      resources.adopt(new ChunkQueue(redis, shard, logger, { durable, onAdd }), (queue) => queue.close()),
+      resources.adopt(new ChunkQueue(redis, shard, { durable, onAdd }), (queue) => queue.close()),
     )
     const ids = new IdSource(clock.nowMs)
     const makeId = (): string => ids.next()
@@ -200,7 +200,12 @@ await runProcess({
       docsEnabled: config.DOCS_ENABLED,
       traces:
         traces &&
-        new RequestTraces({ traces, sampleRatio: config.traceSampleRatio, random: Math.random, monotonicMs }),
+        new RequestTraces({
+          traces,
+          sampleRatio: Number(config.OTEL_TRACES_SAMPLER_ARG),
+          random: Math.random,
+          monotonicMs,
+        }),
     })
 
     clock.start()
@@ -216,10 +221,7 @@ await runProcess({
     })
     resources.defer(() => ops.close())
     // Released first: requests in flight need all of the above.
-    resources.defer(async () => {
-      await app.close()
-      await writer.drain()
-    })
+    resources.defer(() => app.close())
     for (const part of [reporting, eventLoopDelay, overload]) part.start()
     logger.info({ url, opsUrl: ops.url }, 'listening')
 

@@ -1,4 +1,4 @@
-import { type DurableRedis, permitWrites, type RedisScript } from '@sluice/runtime'
+import { type DurableRedis, pairsOf, permitWrites, type RedisScript } from '@sluice/runtime'
 import type { QueueNames } from './queue-names.ts'
 
 /**
@@ -153,9 +153,7 @@ export class BatchLedger {
 
   /** Undefined if the batch was released, or never existed. */
   async read(batchId: string): Promise<BatchRecord | undefined> {
-    const answer = await this.#read([this.#names.batchKey(batchId)], [])
-    const fields = new Map<string, string>()
-    for (let i = 0; i + 1 < answer.length; i += 2) fields.set(answer[i] ?? '', answer[i + 1] ?? '')
+    const fields = new Map(pairsOf(await this.#read([this.#names.batchKey(batchId)], [])))
     const [state, members] = [fields.get('state'), fields.get('members')]
     if (state === undefined || members === undefined) return undefined
     return {

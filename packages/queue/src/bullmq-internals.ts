@@ -29,6 +29,8 @@ export function bullmqQueue(
   const queue = new Queue<Chunk>(name, {
     connection: redis,
     prefix,
+    // It would query the version once, and the object would be unusable if that fails.
+    skipVersionCheck: true,
     streams: { events: { maxLen: EVENTS_MAX } },
     defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: false },
   })
@@ -119,11 +121,6 @@ local function newFinisher(base, nowMs, target)
     local options = {token = token, keepJobs = keepJobs, attempts = 1, maxMetricsSize = ''}
     return moveToFinished(keys, {id, nowMs, property, value, target, '0', base, cmsgpack.pack(options), fields})
   end
-end`
-
-/** Lua: `isFailed(base, id)` is whether a job is a failed one. */
-export const isFailedLua = `local function isFailed(base, id)
-  return redis.call('ZSCORE', base .. 'failed', id) ~= false
 end`
 
 /**

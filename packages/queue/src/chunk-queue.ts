@@ -2,7 +2,6 @@ import {
   type Backoff,
   backoffMs,
   type DurableRedis,
-  type Logger,
   type MonotonicClock,
   plainRedis,
   processClock,
@@ -73,10 +72,9 @@ export class ChunkQueue {
   readonly #addScript: AddScript
   readonly #stopListening: () => void
   readonly #names: QueueNames
-  readonly #logger: Logger
   readonly #clock: MonotonicClock
   readonly #onAdd: AddObserver
-  #queue: Queue<Chunk> | undefined
+  readonly #queue: Queue<Chunk>
   /**
    * Measured on the current connection, and again by each reply to an add. It is never too small: it assumes that Redis read its
    * clock when the command was sent. It is too large by at most the time that the reply took.
@@ -93,7 +91,6 @@ export class ChunkQueue {
   constructor(
     redis: RedisConnection,
     names: QueueNames,
-    logger: Logger,
     {
       durable = plainRedis(redis),
       clock = processClock,
@@ -103,7 +100,7 @@ export class ChunkQueue {
     this.#onAdd = onAdd
     this.#redis = redis
     this.#names = names
-    this.#logger = logger
+    this.#queue = bullmqQueue(redis, names)
     this.#clock = clock
     this.#recordShards = shardRecorder(durable, names.shardCountKey)
     this.#addScript = durable.script(ADD_RECORDED)
@@ -159,11 +156,10 @@ export class ChunkQueue {
   }
 
   async #attempt(add: PendingAdd): Promise<AddReply['found']> {
-    const queue = this.#usableQueue()
-    await queue.waitUntilReady()
+    if (!this.isConnected) throw new Error(`the connection to Redis is ${this.#redis.status}`)
     await this.#recordShard()
-    const send = await prepareAdd(this.#addScript, queue, this.#names, add)
-    const offsetMs = this.#freshOffsetMs() ?? (await this.#measureOffset(queue))
+    const send = await prepareAdd(this.#addScript, this.#queue, this.#names, add)
+    const offsetMs = this.#freshOffsetMs() ?? (await this.#measureOffset())
     if (this.#clock.nowMs() >= add.deadlineMs) throw new TimeoutError('the deadline has passed')
     const earlierFenceMs = add.fenceMs
     add.fenceMs = Math.min(earlierFenceMs, add.deadlineMs + offsetMs)
@@ -187,9 +183,9 @@ export class ChunkQueue {
     return ageMs < OFFSET_MAX_AGE_MS ? this.#offset.ms : undefined
   }
 
-  async #measureOffset(queue: Queue<Chunk>): Promise<number> {
+  async #measureOffset(): Promise<number> {
     // An add of nothing, with any fence in the past. It reads the clock of the Redis that has the queue, in a cluster too.
-    await this.#send(await prepareAdd(this.#addScript, queue, this.#names, { chunkId: 'none' }), 0)
+    await this.#send(await prepareAdd(this.#addScript, this.#queue, this.#names, { chunkId: 'none' }), 0)
     const offsetMs = this.#freshOffsetMs()
     if (offsetMs === undefined) throw new Error('Redis answered too slowly to measure its clock')
     return offsetMs
@@ -220,29 +216,13 @@ export class ChunkQueue {
 
   async close(): Promise<void> {
     this.#stopListening()
-    await this.#queue?.close()
+    await this.#queue.close()
   }
 
   /** The next connection may lead to another Redis, with another clock and other data. */
   readonly #forgetConnection = (): void => {
     this.#offset = undefined
     this.#isRecorded = false
-  }
-
-  #usableQueue(): Queue<Chunk> {
-    if (!this.isConnected) throw new Error(`the connection to Redis is ${this.#redis.status}`)
-    this.#queue ??= this.#open()
-    return this.#queue
-  }
-
-  #open(): Queue<Chunk> {
-    const queue = bullmqQueue(this.#redis, this.#names)
-    // BullMQ queries the version of Redis once. If that fails, this Queue object stays unusable.
-    queue.waitUntilReady().catch((error: unknown) => {
-      this.#queue = undefined
-      this.#logger.warn({ err: error }, 'queue not opened')
-    })
-    return queue
   }
 }
 

@@ -1,6 +1,7 @@
 import {
   defineScript,
   type DurableRedis,
+  pairsOf,
   permitWrites,
   plainRedis,
   type RedisConnection,
@@ -165,11 +166,7 @@ export class FailedChunks {
       this.#shards.map(async (shard) => {
         const { failedKey } = shard.names
         const reply = await this.#redis.zrevrange(failedKey, 0, (limit ?? 0) - 1, 'WITHSCORES')
-        return Array.from({ length: reply.length / 2 }, (_, i): FailedJob => ({
-          id: reply[2 * i] ?? '',
-          shard,
-          failedAtMs: Number(reply[2 * i + 1]),
-        }))
+        return pairsOf(reply).map(([id, failedAtMs]) => ({ id, shard, failedAtMs: Number(failedAtMs) }))
       }),
     )
     return perShard.flat().toSorted((a, b) => b.failedAtMs - a.failedAtMs)

@@ -1,6 +1,7 @@
 import {
   defineScript,
   DELETE_IF_EQUAL,
+  pairsOf,
   permitWrites,
   readClock,
   type RedisConnection,
@@ -160,11 +161,7 @@ export class JobFetcher {
         this.#lockDurationMs,
       ],
     )
-    const jobs = Array.from({ length: fields.length / 2 }, (_, i) => ({
-      id: fields[2 * i] ?? '',
-      token,
-      json: fields[2 * i + 1] ?? '',
-    }))
+    const jobs = pairsOf(fields).map(([id, json]) => ({ id, token, json }))
     return { isMine: isMine === 1, jobs, hasMore: hasMore === 1 }
   }
 }

@@ -1,5 +1,5 @@
 import { readClock, type RedisConnection } from '@sluice/runtime'
-import { delayJobLua, finisherLua, isFailedLua, jobScript, requeuerLua } from './bullmq-internals.ts'
+import { delayJobLua, finisherLua, jobScript, requeuerLua } from './bullmq-internals.ts'
 import type { LockedJob } from './held-jobs.ts'
 import type { QueueNames } from './queue-names.ts'
 
@@ -37,10 +37,9 @@ delayJob(base, nowMs, ARGV[3], ARGV[4], ARGV[2])`
  */
 const FAIL = `
 ${finisherLua}
-${isFailedLua}
 ${readClock}
 newFinisher(base, nowMs, 'failed')(ARGV[2], ARGV[3], ARGV[4], ARGV[5])
-return isFailed(base, ARGV[2]) and 1 or 0`
+return redis.call('ZSCORE', base .. 'failed', ARGV[2]) and 1 or 0`
 
 /**
  * Moves active jobs to other states. BullMQ's scripts for this begin with a deletion, so they also run while Redis is above its

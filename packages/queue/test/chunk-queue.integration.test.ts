@@ -2,7 +2,6 @@ import { FaultProxy } from '@sluice/harness'
 import {
   closeRedis,
   connectRedis,
-  createLogger,
   type MonotonicClock,
   processClock,
   type RedisConnection,
@@ -52,7 +51,7 @@ function openQueue(its: MonotonicClock = processClock): {
 } {
   const connection = connectRedis(proxy.url, { failFast: true, commandTimeoutMs: ADD_DEADLINE_MS })
   connection.on('error', () => undefined)
-  const opened = new ChunkQueue(connection, fixture.names, createLogger('test', 'silent'), { clock: its })
+  const opened = new ChunkQueue(connection, fixture.names, { clock: its })
   onTestFinished(async () => {
     await opened.close()
     await closeRedis(connection)
@@ -137,7 +136,7 @@ async function expectOneAdd(withinMs: number, suspension: () => unknown): Promis
 }
 
 /** The names of the keys that the add has left in Redis. */
-async function keysOfDelayed(run: (withinMs: number) => Promise<void>): Promise<string[]> {
+async function keysOfDelayed(run: (withinMs: number) => Promise<unknown>): Promise<string[]> {
   proxy.hold('request')
   await expect(run(SHORT_DEADLINE_MS)).rejects.toThrow(QueueUnavailableError)
   await sleep(LATE_MS)

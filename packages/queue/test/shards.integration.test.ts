@@ -1,11 +1,5 @@
 import { FaultProxy } from '@sluice/harness'
-import {
-  closeRedis,
-  connectRedis,
-  createLogger,
-  installationNames,
-  type RedisConnection,
-} from '@sluice/runtime'
+import { closeRedis, connectRedis, installationNames, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ChunkQueue } from '../src/chunk-queue.ts'
@@ -89,7 +83,7 @@ it('a shard is empty if no chunk is in any state', async () => {
 function openQueue(shard: number, url = server.url): { queue: ChunkQueue; connection: RedisConnection } {
   const connection = connectRedis(url, { failFast: true, commandTimeoutMs: ADD_DEADLINE_MS })
   connection.on('error', () => undefined)
-  const queue = new ChunkQueue(connection, queueNames(prefix, shard), createLogger('test', 'silent'))
+  const queue = new ChunkQueue(connection, queueNames(prefix, shard))
   onTestFinished(async () => {
     await queue.close()
     await closeRedis(connection)

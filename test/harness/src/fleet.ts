@@ -2,7 +2,7 @@ import { migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
 import { type App, type Services, startWorker } from '@sluice/local'
 import { ChunkQueue, encodeChunk, type QueueNames, shardNames } from '@sluice/queue'
 import { makeRowPrefix, shapeRow } from '@sluice/rows'
-import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
+import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { randomUUIDv7 } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { ClickHouseGate } from './clickhouse-gate.ts'
@@ -59,8 +59,7 @@ export class Fleet {
     this.#environment = { QUEUE_SHARDS: String(shards), ...environment }
     this.redis = connectRedis(services.redisUrl, { failFast: false })
     this.redis.on('error', () => undefined)
-    const logger = createLogger('test', 'silent')
-    this.#queues = this.names.map((names) => new ChunkQueue(this.redis, names, logger))
+    this.#queues = this.names.map((names) => new ChunkQueue(this.redis, names))
   }
 
   static async start(options: FleetOptions = {}): Promise<Fleet> {

@@ -75,13 +75,9 @@ export interface ChunkWriterOptions {
 }
 
 /** The rows of a request, and the record to be stored with them. */
-export interface RecordedWrite {
+export interface RecordedWrite extends Pick<QueueRecord, 'name' | 'quota'> {
   /** The index of the queue for the rows. */
   readonly shard: number
-  /** The Redis key of the record, in the hash slot of that queue. */
-  readonly name: string
-  /** The Redis key of the quota of the project, in the same slot. */
-  readonly quota: string
   /** The content of the record. No other write has the same. */
   readonly record: string
   readonly rows: Rows<Owned>
@@ -199,9 +195,7 @@ export class ChunkWriter {
   /** The mean of the rows that were sent, at the time of the last add. */
   #rowsPerS = 0
   #sentMs = Number.NEGATIVE_INFINITY
-  #unsettled = 0
   #bytesWaiting = 0
-  #idle: (() => void)[] = []
 
   constructor(options: ChunkWriterOptions) {
     this.#options = options
@@ -250,12 +244,6 @@ export class ChunkWriter {
     }
   }
 
-  /** Resolves when all writes are settled. */
-  async drain(): Promise<void> {
-    await Promise.allSettled(this.#inFlight.values())
-    if (this.#unsettled > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
-  }
-
   /** Bytes of rows that wait or are in flight. */
   get bytesWaiting(): number {
     return this.#bytesWaiting
@@ -298,7 +286,6 @@ export class ChunkWriter {
   }
 
   #newGathering(sinceMs: number, isRetry: boolean): Gathering {
-    this.#unsettled += 1
     const memory = this.#spareMemories.pop() ?? Buffer.allocUnsafeSlow(MEMORY_BYTES)
     return new Gathering(sinceMs, memory, isRetry, this.#options.follow?.())
   }
@@ -369,8 +356,6 @@ export class ChunkWriter {
     } finally {
       lane.addsInFlight -= 1
       this.#bytesWaiting -= bytes
-      this.#unsettled -= 1
-      if (this.#unsettled === 0) for (const resolve of this.#idle.splice(0)) resolve()
       this.#sendDue(lane)
     }
   }

@@ -121,7 +121,7 @@ function decodeRecord(record: string): EntryReceipt & { readonly digest: string 
 }
 
 /** A request with an idempotency key. Its rows are stored if it is the first one with the key. */
-export interface KeyedRequest extends RequestIdentity {
+interface KeyedRequest extends RequestIdentity {
   readonly projectId: string
   readonly parsed: ParsedRequest<Owned>
   /** Only to follow the request. */

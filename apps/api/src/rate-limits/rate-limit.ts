@@ -10,22 +10,14 @@ export interface Amount {
 
 export const nothing: Amount = { entries: 0, bytes: 0 }
 
-export const plus = (a: Amount, b: Amount): Amount => ({
-  entries: a.entries + b.entries,
-  bytes: a.bytes + b.bytes,
-})
-export const minus = (a: Amount, b: Amount): Amount => ({
-  entries: a.entries - b.entries,
-  bytes: a.bytes - b.bytes,
-})
-export const lesser = (a: Amount, b: Amount): Amount => ({
-  entries: Math.min(a.entries, b.entries),
-  bytes: Math.min(a.bytes, b.bytes),
-})
-export const positive = (a: Amount): Amount => ({
-  entries: Math.max(0, a.entries),
-  bytes: Math.max(0, a.bytes),
-})
+const combine =
+  (of: (a: number, b: number) => number) =>
+  (a: Amount, b: Amount): Amount => ({ entries: of(a.entries, b.entries), bytes: of(a.bytes, b.bytes) })
+export const plus = combine((a, b) => a + b)
+export const minus = combine((a, b) => a - b)
+export const lesser = combine(Math.min)
+const greater = combine(Math.max)
+export const positive = (a: Amount): Amount => greater(a, nothing)
 export const scaled = (a: Amount, factor: number): Amount => ({
   entries: a.entries * factor,
   bytes: a.bytes * factor,

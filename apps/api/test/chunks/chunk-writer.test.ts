@@ -239,18 +239,3 @@ describe('the deadline of a chunk', () => {
     expect(writer.bytesWaiting).toBe(0)
   })
 })
-
-it('drain resolves when the last write is settled', async () => {
-  const writes = [outcome(writeRows(1, 'a\n'))]
-  await turn()
-  writes.push(outcome(writeRows(1, 'b\n')))
-  let drained = 0
-  const drains = [writer.drain(), writer.drain()].map((drain) => drain.then(() => (drained += 1)))
-  addAt(0).confirm()
-  await writes[0]
-  await turn()
-  expect(drained).toBe(0)
-  addAt(1).fail(new Error('failed'))
-  await Promise.all(drains)
-  expect(await Promise.all(writes)).toEqual(['written', 'Error'])
-})

@@ -10,7 +10,7 @@ import {
 } from '@sluice/queue'
 import { ownedRows } from '@sluice/row-scanner'
 import { rowsOfFrame } from '@sluice/rows'
-import { connectRedis, createLogger, type RedisConnection } from '@sluice/runtime'
+import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
@@ -60,7 +60,7 @@ async function startProcess({ windowMs, recordsMax } = recordLimits): Promise<Pr
   const proxy = await FaultProxy.open(redisUrl)
   const redis = connectRedis(proxy.url, { failFast: true, commandTimeoutMs: chunkLimits.addDeadlineMs })
   redis.on('error', () => undefined)
-  const queue = new ChunkQueue(redis, names, createLogger('test', 'silent'))
+  const queue = new ChunkQueue(redis, names)
   const writer = new ChunkWriter({
     queues: [queue],
     makeId: randomUUID,

@@ -40,10 +40,8 @@ describe('writes', () => {
     const held = resultOf(writeOf('a'))
     expect(await resultOf(writeOf('b', 1))).toBe('new')
     expect(other.lines).toEqual(['b'])
-    const drained = writer.drain()
     ;(await nthAdd(0)).confirm()
     expect(await held).toBe('new')
-    await drained
     expect(queue.lines).toEqual(['a'])
   })
 
@@ -111,18 +109,4 @@ it('a commit has at most recordsMax records', async () => {
   const count = chunkLimits.recordsMax + 1
   await Promise.all(Array.from({ length: count }, (_, i) => writer.writeOnce(writeOf(`${i}`))))
   expect(queue.adds.map(({ chunk }) => chunk.rows)).toEqual([count - 1, 1])
-})
-
-it('drain resolves when all writes are settled', async () => {
-  const results = [resultOf(writeOf('a'))]
-  const first = await nthAdd(0)
-  results.push(resultOf(writeOf('b')))
-  let isDrained = false
-  const drained = writer.drain().then(() => (isDrained = true))
-  first.confirm()
-  const second = await nthAdd(1)
-  expect(isDrained).toBe(false)
-  second.fail(new QueueUnavailableError('no answer'))
-  await drained
-  expect(await Promise.all(results)).toEqual(['new', 'QueueUnavailableError'])
 })

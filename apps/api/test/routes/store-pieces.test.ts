@@ -47,13 +47,13 @@ const obstacles: readonly (readonly [name: string, replacement: Add, retryAfterS
   ['Redis is full', failing(new QueueFullError('full')), '5'],
   [
     'the quota of keys is used up',
-    async (_id, _chunk, _ms, { records = [] } = {}) => records.map(() => 90_000),
+    async (_id, _chunk, _ms, recorded) => (recorded?.records ?? []).map(() => 90_000),
     '90',
   ],
   // The record of a key that was used an hour ago expires a moment after the record of the first piece.
   [
     'an old record',
-    async (_id, _chunk, _ms, { records = [] } = {}) => records.map(() => 'x'.repeat(58)),
+    async (_id, _chunk, _ms, recorded) => (recorded?.records ?? []).map(() => 'x'.repeat(58)),
     '1',
   ],
 ]

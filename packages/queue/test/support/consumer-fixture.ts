@@ -64,7 +64,7 @@ export class ConsumerFixture {
   }
 
   openChunkQueue(): ChunkQueue {
-    const chunkQueue = new ChunkQueue(this.redis, this.names, this.#logger)
+    const chunkQueue = new ChunkQueue(this.redis, this.names)
     onTestFinished(() => chunkQueue.close())
     return chunkQueue
   }

@@ -45,6 +45,11 @@ export function plainRedis(redis: RedisConnection): DurableRedis {
   }
 }
 
+/** Pairs of what Redis returns as one list, such as fields and values. */
+export function pairsOf(list: readonly string[]): (readonly [string, string])[] {
+  return Array.from({ length: list.length / 2 }, (_, i) => [list[2 * i] ?? '', list[2 * i + 1] ?? ''])
+}
+
 /** By which `EVALSHA` finds a script. */
 export function scriptSha(lua: string): string {
   return createHash('sha1').update(lua).digest('hex')

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import { isIPv4 } from 'node:net'
 import { ifPermitted, isForbidden, redisInfoField } from './connection.ts'
+import { pairsOf } from './durable-redis.ts'
 import { NotReplicatedError } from './replicated-redis.ts'
 
 /** What speaks against a set-up with replicas. */
@@ -135,10 +136,12 @@ async function readSentinels({ options }: Redis): Promise<Sentinels | 'forbidden
     })
     sentinel.on('error', () => undefined)
     try {
-      const master = fieldsOf((await sentinel.call('SENTINEL', 'MASTER', name)) as string[])
+      const master = new Map(pairsOf((await sentinel.call('SENTINEL', 'MASTER', name)) as string[]))
       const listed = (await sentinel.call('SENTINEL', 'REPLICAS', name)) as string[][]
       const valueOf = (field: string): number => Number(master.get(field) ?? 0)
-      const replicas = listed.map(fieldsOf).map((each) => `${each.get('ip')}:${each.get('port')}`)
+      const replicas = listed
+        .map((each) => new Map(pairsOf(each)))
+        .map((each) => `${each.get('ip')}:${each.get('port')}`)
       const hidden = Math.max(0, valueOf('num-slaves') - replicas.length)
       return { count: valueOf('num-other-sentinels') + 1, quorum: valueOf('quorum'), replicas, hidden }
     } catch (error) {
@@ -150,9 +153,4 @@ async function readSentinels({ options }: Redis): Promise<Sentinels | 'forbidden
   }
   if (isAnswered) return 'forbidden'
   throw new NotReplicatedError('no Sentinel answers which replicas it knows')
-}
-
-/** @param list fields and values, alternating */
-function fieldsOf(list: readonly string[]): ReadonlyMap<string, string | undefined> {
-  return new Map(list.flatMap((each, i) => (i % 2 === 0 ? [[each, list[i + 1]]] : [])))
 }
