@@ -29,9 +29,8 @@ import { idempotentWriter } from './idempotency/idempotency.ts'
 import { Intake } from './intake/intake.ts'
 import { countApi, exportApi } from './metrics/api-metrics.ts'
 import { BodyBudget } from './overload/body-budget.ts'
-import { EventLoopDelay, OverloadMonitor } from './overload/overload-monitor.ts'
+import { measureEventLoopDelay, OverloadMonitor } from './overload/overload-monitor.ts'
 import { projectRateLimits } from './rate-limits/project-rate-limits.ts'
-import { defaultsFromSettings } from './rate-limits/settings.ts'
 import { sharedBuckets } from './rate-limits/shared-buckets.ts'
 import { RequestTraces } from './traces/request-traces.ts'
 
@@ -104,8 +103,7 @@ await runProcess({
         logger.warn({ err: error }, 'not subscribed to key changes; they take effect when caches expire')
       }),
     )
-    const buckets = sharedBuckets(redis, names)
-    const rateLimits = projectRateLimits(buckets, defaultsFromSettings(config), logger)
+    const rateLimits = projectRateLimits(sharedBuckets(redis, names), config, logger)
 
     const metrics = new Metrics({ app: 'api', version: packageJson.version })
     const { requests: counts, onAdd } = countApi(metrics, config.METRICS_PROJECTS_MAX)
@@ -151,13 +149,12 @@ await runProcess({
         logger,
       }),
     )
-    const eventLoopDelay = stoppedAtEnd(new EventLoopDelay())
     const overload = stoppedAtEnd(
       new OverloadMonitor({
         thresholds: config.overloadThresholds,
         queue: reporting.gauge,
         bytesInFlight,
-        eventLoopDelayMs: () => eventLoopDelay.takeMs(),
+        eventLoopDelayMs: measureEventLoopDelay(),
         logger,
         random: Math.random,
       }),
@@ -222,7 +219,7 @@ await runProcess({
     resources.defer(() => ops.close())
     // Released first: requests in flight need all of the above.
     resources.defer(() => app.close())
-    for (const part of [reporting, eventLoopDelay, overload]) part.start()
+    for (const part of [reporting, overload]) part.start()
     logger.info({ url, opsUrl: ops.url }, 'listening')
 
     return {

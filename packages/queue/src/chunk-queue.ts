@@ -145,7 +145,13 @@ export class ChunkQueue {
       try {
         return await withTimeout(this.#attempt(add), deadlineMs - this.#clock.nowMs())
       } catch (error) {
-        if (isOutOfMemory(error)) throw outOfMemoryError(attempt, error)
+        // From the second attempt on, an earlier one may have succeeded although its reply was lost.
+        if (isOutOfMemory(error) && attempt === 1)
+          throw new QueueFullError('Redis is out of memory', { cause: error })
+        if (isOutOfMemory(error))
+          throw new QueueUnavailableError('Redis is out of memory and has not replied before', {
+            cause: error,
+          })
         const waitMs = backoffMs(attempt, RETRY, Math.random())
         if (error instanceof TimeoutError || this.#clock.nowMs() + waitMs >= deadlineMs) {
           throw new QueueUnavailableError('Redis did not confirm the chunk in time', { cause: error })
@@ -232,11 +238,4 @@ export class ChunkQueue {
  */
 function isOutOfMemory(error: unknown): error is Error {
   return error instanceof Error && /(^|-)OOM /.test(error.message)
-}
-
-/** From the second attempt on, an earlier attempt may have succeeded although its reply was lost. */
-function outOfMemoryError(attempt: number, cause: Error): Error {
-  return attempt === 1
-    ? new QueueFullError('Redis is out of memory', { cause })
-    : new QueueUnavailableError('Redis is out of memory and did not answer an earlier attempt', { cause })
 }

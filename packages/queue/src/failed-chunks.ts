@@ -139,6 +139,7 @@ export class FailedChunks {
   async purge(choice: 'all' | readonly string[]): Promise<ReadonlyMap<string, PurgeOutcome>> {
     const chosen = await this.#choose(choice)
     const outcomes = new Map<string, PurgeOutcome>()
+    /** The keys of batches. Nothing reads them when none of their jobs is left. */
     const orphaned: string[] = []
     for (const [id, job] of chosen) {
       const batch = job && (await this.#batchOf(job))
@@ -148,7 +149,9 @@ export class FailedChunks {
         outcomes.set(id, 'needed')
       } else {
         outcomes.set(id, await this.#remove(job, batch))
-        if (batch?.state === 'claimed') orphaned.push(...recordsOf(job.shard, batch))
+        const { names } = job.shard
+        if (batch?.state === 'claimed')
+          orphaned.push(names.batchKey(batch.id), ...batch.members.map(names.chunkKey))
       }
     }
     // Earlier, a crash would leave chunks whose batch seems to be confirmed.
@@ -250,9 +253,4 @@ export class FailedChunks {
 
 interface Batch extends BatchRecord {
   readonly id: string
-}
-
-/** The keys of a batch. Nothing reads them when none of its jobs is left. */
-function recordsOf({ names }: Shard, { id, members }: Batch): string[] {
-  return [names.batchKey(id), ...members.map((chunkId) => names.chunkKey(chunkId))]
 }

@@ -1,10 +1,12 @@
 import { hashApiKey, isWellFormedApiKey, type Project, type Scope } from '@sluice/projects'
+import { LRUCache } from 'lru-cache'
 import { Problem, retryAfter } from '../problems.ts'
 import {
   type Credential,
   credentialLimits,
   type CredentialSource,
-  Credentials,
+  type FindKey,
+  keyLookups,
   type KnownCredential,
 } from './credentials.ts'
 import { attemptLimits, FailedAttempts } from './failed-attempts.ts'
@@ -21,9 +23,29 @@ export interface AuthenticatorOptions {
   readonly monotonicMs: () => number
 }
 
-/** Maps the API key of a request to its project. */
+/** Distinguishes the hash of a key from the id of a project, which is shorter. */
+const KEY_HASH = /^[0-9a-f]{64}$/
+
+interface Known {
+  readonly credential: KnownCredential
+  /** Until when it is trusted, on the monotonic clock. Later, the key is still remembered as a valid one. */
+  trustedUntilMs: number
+}
+
+/**
+ * Maps the API key of a request to its project. It caches the results of lookups, so that a cached key costs no round trip.
+ *
+ * A key is unseen → being looked up → known or unknown. Known and unknown keys are cached separately, so that no number of
+ * guesses evicts a key that exists. A known key whose trust has expired is looked up even while unseen keys are rejected.
+ */
 export class Authenticator {
-  readonly #credentials: Credentials
+  readonly #findKey: FindKey
+  readonly #projects: CredentialSource['projects']
+  readonly #known = new LRUCache<string, Known>({ max: credentialLimits.knownMax })
+  /** Until when a key is considered unknown, on the monotonic clock. */
+  readonly #unknownUntilMs = new LRUCache<string, number>({ max: credentialLimits.unknownMax })
+  /** Lookups in flight, without those that a change has made obsolete. Concurrent requests with the same key share one. */
+  readonly #lookups = new Map<string, Promise<Credential>>()
   readonly #failedAttempts = new FailedAttempts()
   readonly #options: AuthenticatorOptions
   /** Requests whose API key was cached, and requests whose key was not. */
@@ -33,7 +55,8 @@ export class Authenticator {
   keysLost = 0
 
   constructor(registry: CredentialSource, options: AuthenticatorOptions) {
-    this.#credentials = new Credentials(registry)
+    this.#findKey = keyLookups(registry)
+    this.#projects = registry.projects
     this.#options = options
   }
 
@@ -54,7 +77,7 @@ export class Authenticator {
     const key = header === undefined ? undefined : SCHEME.exec(header)?.[1]
     if (key === undefined || !isWellFormedApiKey(key)) throw unauthorized()
     const keyHash = hashApiKey(key)
-    const cached = this.#credentials.peek(keyHash, this.#options.monotonicMs())
+    const cached = this.#peek(keyHash)
     if (cached === undefined) this.cacheMisses += 1
     else this.cacheHits += 1
     const credential = cached ?? (await this.#lookUp(keyHash, client.ip))
@@ -70,7 +93,17 @@ export class Authenticator {
 
   /** Stops trusting what is cached of a changed key (given its hash) or of the keys of a changed project (given its id). */
   invalidate(change: string): void {
-    this.#credentials.invalidate(change)
+    if (KEY_HASH.test(change)) {
+      this.#lookups.delete(change)
+      this.#unknownUntilMs.delete(change)
+      const known = this.#known.peek(change)
+      if (known !== undefined) known.trustedUntilMs = 0
+    } else {
+      this.#lookups.clear()
+      for (const known of this.#known.values()) {
+        if (known.credential.record.projectId === change) known.trustedUntilMs = 0
+      }
+    }
   }
 
   #isValid({ record: { deletedAt, expiresAt, revokedAt }, project }: KnownCredential): boolean {
@@ -78,25 +111,62 @@ export class Authenticator {
     return expiresAt === undefined || Date.parse(expiresAt) > this.#options.wallMs()
   }
 
+  /** The cached result, if it is still trusted. */
+  #peek(keyHash: string): Credential | undefined {
+    const nowMs = this.#options.monotonicMs()
+    const known = this.#known.get(keyHash)
+    if (known !== undefined) return known.trustedUntilMs > nowMs ? known.credential : undefined
+    return (this.#unknownUntilMs.get(keyHash) ?? 0) > nowMs ? 'unknown' : undefined
+  }
+
   async #lookUp(keyHash: string, address: string): Promise<Credential> {
-    const credentials = this.#credentials
-    const inFlight = credentials.lookupInFlight(keyHash)
+    const inFlight = this.#lookups.get(keyHash)
     if (inFlight !== undefined) return orUnavailable(inFlight)
     const nowMs = this.#options.monotonicMs()
-    const familiar = credentials.familiar(keyHash)
+    const familiar = this.#known.peek(keyHash)?.credential
     // Keys that were valid before are always looked up, however many keys clients guess.
-    if (familiar !== undefined) {
-      const credential = await orUnavailable(credentials.lookUp(keyHash, nowMs))
+    if (familiar === undefined) this.#admit(address, nowMs)
+    const credential = await orUnavailable(this.#startLookup(keyHash, nowMs))
+    if (credential !== 'unknown') return credential
+    if (familiar === undefined) {
+      const waitMs = this.#failedAttempts.record(address, nowMs)
+      if (waitMs > 0) throw retryAfter('too_many_failed_attempts', Math.ceil(waitMs / 1_000))
+    } else if (familiar.project !== undefined && this.#isValid(familiar)) {
       // All others keep their records.
-      if (credential === 'unknown' && familiar.project !== undefined && this.#isValid(familiar))
-        this.keysLost += 1
-      return credential
+      this.keysLost += 1
     }
-    this.#admit(address, nowMs)
-    const credential = await orUnavailable(credentials.lookUp(keyHash, nowMs))
-    const waitMs = credential === 'unknown' ? this.#failedAttempts.record(address, nowMs) : 0
-    if (waitMs > 0) throw retryAfter('too_many_failed_attempts', Math.ceil(waitMs / 1_000))
     return credential
+  }
+
+  /** Rejects with the registry's error, also for requests that share the lookup. */
+  #startLookup(keyHash: string, startedMs: number): Promise<Credential> {
+    // A change during the lookup makes its result obsolete, but requests that wait for it do not fail.
+    const isCurrent = (): boolean => this.#lookups.get(keyHash) === lookup
+    const lookup = this.#find(keyHash)
+      .then((credential) => {
+        if (isCurrent()) this.#keep(keyHash, credential, startedMs)
+        return credential
+      })
+      .finally(() => isCurrent() && this.#lookups.delete(keyHash))
+    this.#lookups.set(keyHash, lookup)
+    return lookup
+  }
+
+  async #find(keyHash: string): Promise<Credential> {
+    const record = await this.#findKey(keyHash)
+    if (record === undefined) return 'unknown'
+    return { record, project: await this.#projects.find(record.projectId) }
+  }
+
+  #keep(keyHash: string, credential: Credential, startedMs: number): void {
+    const trustedUntilMs = startedMs + credentialLimits.trustMs
+    if (credential === 'unknown') {
+      this.#known.delete(keyHash)
+      this.#unknownUntilMs.set(keyHash, trustedUntilMs)
+    } else {
+      this.#unknownUntilMs.delete(keyHash)
+      this.#known.set(keyHash, { credential, trustedUntilMs })
+    }
   }
 
   /**
@@ -105,7 +175,7 @@ export class Authenticator {
    */
   #admit(address: string, nowMs: number): void {
     const share = this.#failedAttempts.hasAttempts(address, nowMs) ? 1 : attemptLimits.spareShare
-    const isBusy = this.#credentials.lookupsInFlight >= credentialLimits.lookupsMax * share
+    const isBusy = this.#lookups.size >= credentialLimits.lookupsMax * share
     if (isBusy || !this.#failedAttempts.hasTotal(share, nowMs)) {
       throw retryAfter('overloaded', 1, 'Too many API keys are being checked. Retry.')
     }

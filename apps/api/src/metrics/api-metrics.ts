@@ -19,18 +19,14 @@ export function countApi(
   metrics: Metrics,
   projectsMax: number,
 ): { readonly requests: RequestCounts; readonly onAdd: AddObserver } {
-  const observeAck = metrics.histogram(
-    { name: 'sluice_ack_duration_seconds', help: 'From the head of a request to its 202.' },
-    ACK_BUCKETS_S,
-  )
-  const observeRows = metrics.histogram(
-    { name: 'sluice_chunk_rows', help: 'Rows of each chunk that was added to the queue.' },
-    CHUNK_ROWS_BUCKETS,
-  )
-  const observeBytes = metrics.histogram(
-    { name: 'sluice_chunk_bytes', help: 'Compressed bytes of each chunk that was added to the queue.' },
-    CHUNK_BYTES_BUCKETS,
-  )
+  const histogram = (name: string, help: string, buckets: readonly number[]): ((value: number) => void) =>
+    metrics.histogram({ name, help }, buckets)
+  const ackHelp = 'From the head of a request to its 202.'
+  const observeAck = histogram('sluice_ack_duration_seconds', ackHelp, ACK_BUCKETS_S)
+  const rowsHelp = 'Rows of each chunk that was added to the queue.'
+  const observeRows = histogram('sluice_chunk_rows', rowsHelp, CHUNK_ROWS_BUCKETS)
+  const bytesHelp = 'Compressed bytes of each chunk that was added to the queue.'
+  const observeBytes = histogram('sluice_chunk_bytes', bytesHelp, CHUNK_BYTES_BUCKETS)
   const observeAdd = metrics.histogram(
     {
       name: 'sluice_chunk_add_duration_seconds',

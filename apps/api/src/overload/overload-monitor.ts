@@ -1,6 +1,6 @@
 import type { Logger } from '@sluice/runtime'
 import type { QueueGauge, QueueReading } from '@sluice/ops'
-import { type ELDHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { type Problem, retryLater, type RetryRange } from '../problems.ts'
 import { type OverloadReason, overloadReasons, type OverloadThresholds, type Thresholds } from './settings.ts'
 
@@ -161,22 +161,15 @@ const RESOLUTION_MS = 20
 /**
  * Measures how late the iterations of the event loop start. It reports the median, because a single long iteration or a single pause
  * of the process is not an overload.
+ *
+ * @returns takes the median since the last call, in ms
  */
-export class EventLoopDelay {
-  readonly #histogram: ELDHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-
-  start(): void {
-    this.#histogram.enable()
-  }
-
-  stop(): void {
-    this.#histogram.disable()
-  }
-
-  /** The median since the last call, in ms. */
-  takeMs(): number {
-    const medianMs = this.#histogram.percentile(50) / 1e6
-    this.#histogram.reset()
+export function measureEventLoopDelay(): () => number {
+  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+  histogram.enable()
+  return () => {
+    const medianMs = histogram.percentile(50) / 1e6
+    histogram.reset()
     return Math.max(0, Math.round(medianMs - RESOLUTION_MS))
   }
 }

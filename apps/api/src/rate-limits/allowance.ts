@@ -190,7 +190,10 @@ export class Allowance {
       (await this.#leaseShared(request)) ?? this.#localBucket.lease(this.#limit, request, this.#monotonicMs())
     this.#isLeasing = false
     this.#learn(lease, sentMs)
-    this.#settle(lease, waiters)
+    for (const [index, waiter] of waiters.entries()) {
+      if (lease.paid[index]) waiter.resolve()
+      else waiter.reject(this.#reject(waiter))
+    }
     this.#decideNext()
   }
 
@@ -212,13 +215,6 @@ export class Allowance {
     const oneMs = waitMs(this.#limit, level, { entries: 1, bytes: 1 })
     this.#lackingUntilMs =
       sentMs + Math.max(leaseLimits.leaseIntervalMs, Math.min(leaseLimits.dryMsMax, oneMs))
-  }
-
-  #settle({ paid }: Lease, waiters: readonly Waiter[]): void {
-    for (const [index, waiter] of waiters.entries()) {
-      if (paid[index]) waiter.resolve()
-      else waiter.reject(this.#reject(waiter))
-    }
   }
 
   /** Decides the requests that arrived while a lease was in flight, as far as possible without another lease. */

@@ -2,7 +2,8 @@ import type { Project } from '@sluice/projects'
 import type { Logger } from '@sluice/runtime'
 import { LRUCache } from 'lru-cache'
 import { Allowance } from './allowance.ts'
-import { resolveRateLimit, type RateLimitDefaults } from './rate-limit.ts'
+import { resolveRateLimit } from './rate-limit.ts'
+import type { RateLimitSettings } from './settings.ts'
 import type { LeaseShared } from './shared-buckets.ts'
 
 /** 10,000 of about 1 KB: 10 MB. The next request of an evicted project needs a new lease, which is one round trip. */
@@ -14,7 +15,7 @@ export type RateLimits = (project: Project) => Allowance | null
 /** The rate limits of the projects that send through this process. */
 export function projectRateLimits(
   lease: LeaseShared,
-  defaults: RateLimitDefaults,
+  defaults: RateLimitSettings,
   logger: Logger,
   monotonicMs: () => number = () => performance.now(),
 ): RateLimits {

@@ -1,6 +1,7 @@
 import type { ProjectLimits } from '@sluice/projects'
 import { limits } from '@sluice/schema'
 import type { IncomingHttpHeaders } from 'node:http'
+import type { RateLimitSettings } from './settings.ts'
 
 /** Entries, and bytes of decoded bodies: the cost of a request or the level of a bucket. Below zero it is a debt. */
 export interface Amount {
@@ -30,14 +31,6 @@ export interface RateLimit {
   readonly burst: Amount
 }
 
-/** The limits of projects without configured limits. */
-export interface RateLimitDefaults {
-  readonly entriesPerSecond: number
-  readonly bytesPerSecond: number
-  readonly burstEntries?: number | undefined
-  readonly burstBytes?: number | undefined
-}
-
 /** The burst if none is configured, in seconds of the rate. A client that sends once a second stays below it. */
 const BURST_SECONDS = 2
 
@@ -47,15 +40,16 @@ const BURST_SECONDS = 2
  * A burst is at least the rate of one second, because the processes divide it into slices. A burst that is not configured is
  * at least the largest possible request.
  */
-export function resolveRateLimit(own: ProjectLimits, defaults: RateLimitDefaults): RateLimit | undefined {
+export function resolveRateLimit(own: ProjectLimits, defaults: RateLimitSettings): RateLimit | undefined {
   const perSecond = {
-    entries: own.entriesPerSecond ?? defaults.entriesPerSecond,
-    bytes: own.bytesPerSecond ?? defaults.bytesPerSecond,
+    entries: own.entriesPerSecond ?? defaults.RATE_LIMIT_ENTRIES_PER_SECOND,
+    bytes: own.bytesPerSecond ?? defaults.RATE_LIMIT_BYTES_PER_SECOND,
   }
   if (perSecond.entries === 0 && perSecond.bytes === 0) return undefined
   const burstEntries =
-    own.burstEntries ?? (own.entriesPerSecond === undefined ? defaults.burstEntries : undefined)
-  const burstBytes = own.burstBytes ?? (own.bytesPerSecond === undefined ? defaults.burstBytes : undefined)
+    own.burstEntries ?? (own.entriesPerSecond === undefined ? defaults.RATE_LIMIT_BURST_ENTRIES : undefined)
+  const burstBytes =
+    own.burstBytes ?? (own.bytesPerSecond === undefined ? defaults.RATE_LIMIT_BURST_BYTES : undefined)
   return {
     perSecond,
     burst: {
@@ -135,13 +129,8 @@ export function policyHeader(limit: RateLimit): string {
 }
 
 /** @param available what the project may send now, as far as this process knows */
-export function stateHeader({ perSecond, burst }: RateLimit, available: Amount): string {
-  const bytes = `"bytes";r=${whole(available.bytes, burst.bytes)};t=1`
-  if (perSecond.entries === 0) return bytes
-  const entries = `"entries";r=${whole(available.entries, burst.entries)};t=1`
-  return perSecond.bytes === 0 ? entries : `${entries}, ${bytes}`
-}
-
-function whole(available: number, burst: number): number {
-  return Math.floor(Math.min(burst, Math.max(0, available)))
+export function stateHeader(limit: RateLimit, available: Amount): string {
+  const left = lesser(limit.burst, positive(available))
+  const items = limitedUnits(limit).map((unit) => `"${unit}";r=${Math.floor(left[unit])};t=1`)
+  return items.join(', ')
 }

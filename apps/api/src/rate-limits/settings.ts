@@ -1,5 +1,4 @@
 import type { SettingsOf } from '@sluice/runtime'
-import type { RateLimitDefaults } from './rate-limit.ts'
 
 /**
  * The default rate limit of a project. It applies even if nothing is configured, because a single faulty project must not
@@ -37,11 +36,4 @@ export const rateLimitSettings = {
   },
 } as const
 
-export function defaultsFromSettings(settings: SettingsOf<typeof rateLimitSettings>): RateLimitDefaults {
-  return {
-    entriesPerSecond: settings.RATE_LIMIT_ENTRIES_PER_SECOND,
-    bytesPerSecond: settings.RATE_LIMIT_BYTES_PER_SECOND,
-    burstEntries: settings.RATE_LIMIT_BURST_ENTRIES,
-    burstBytes: settings.RATE_LIMIT_BURST_BYTES,
-  }
-}
+export type RateLimitSettings = SettingsOf<typeof rateLimitSettings>

@@ -36,7 +36,7 @@ beforeEach(async () => {
   processes = connections.map((redis) =>
     projectRateLimits(
       sharedBuckets(redis, names),
-      { entriesPerSecond: 0, bytesPerSecond: 0 },
+      { RATE_LIMIT_ENTRIES_PER_SECOND: 0, RATE_LIMIT_BYTES_PER_SECOND: 0 },
       createLogger('test', 'silent'),
     ),
   )

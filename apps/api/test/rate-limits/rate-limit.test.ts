@@ -7,8 +7,8 @@ import {
   waitMs,
 } from '../../src/rate-limits/rate-limit.ts'
 
-const unlimited = { entriesPerSecond: 0, bytesPerSecond: 0 }
-const defaults = { entriesPerSecond: 1_000, bytesPerSecond: 10_000_000 }
+const unlimited = { RATE_LIMIT_ENTRIES_PER_SECOND: 0, RATE_LIMIT_BYTES_PER_SECOND: 0 }
+const defaults = { RATE_LIMIT_ENTRIES_PER_SECOND: 1_000, RATE_LIMIT_BYTES_PER_SECOND: 10_000_000 }
 
 describe('the limit of a project', () => {
   it('is undefined if neither the project nor the defaults have one', () => {
@@ -32,7 +32,7 @@ describe('the limit of a project', () => {
   })
 
   it('uses the default burst only with the default rate', () => {
-    const withBurst = { ...defaults, burstEntries: 7_000 }
+    const withBurst = { ...defaults, RATE_LIMIT_BURST_ENTRIES: 7_000 }
     expect(resolveRateLimit({}, withBurst)?.burst.entries).toBe(7_000)
     expect(resolveRateLimit({ entriesPerSecond: 50 }, withBurst)?.burst.entries).toBe(100)
   })

@@ -15,7 +15,7 @@ import {
 } from '../../src/rate-limits/shared-buckets.ts'
 
 const none = { entries: 0, bytes: 0 }
-const unlimited = { entriesPerSecond: 0, bytesPerSecond: 0 }
+const unlimited = { RATE_LIMIT_ENTRIES_PER_SECOND: 0, RATE_LIMIT_BYTES_PER_SECOND: 0 }
 /** A rate so low that the bucket does not refill during a test. */
 const limit: RateLimit = {
   perSecond: { entries: 0.001, bytes: 0.001 },

@@ -106,7 +106,7 @@ export function buildTestApi(
       // Projects have limits only if a test sets them, and the clock of the limits is constant.
       rateLimits: projectRateLimits(
         buckets.lease,
-        { entriesPerSecond: 0, bytesPerSecond: 0 },
+        { RATE_LIMIT_ENTRIES_PER_SECOND: 0, RATE_LIMIT_BYTES_PER_SECOND: 0 },
         logger,
         () => 0,
       ),

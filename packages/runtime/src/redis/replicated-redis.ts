@@ -2,7 +2,7 @@ import calculateSlot from 'cluster-key-slot'
 import { type ChainableCommander, Cluster, type Redis } from 'ioredis'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Readiness } from '../process.ts'
-import { closeRedis, connectRedis, type RedisConnection, type RedisTuning } from './connection.ts'
+import { closeRedis, connectRedis, listenTo, type RedisConnection, type RedisTuning } from './connection.ts'
 import {
   type DurableRedis,
   isScriptUnknown,
@@ -61,7 +61,6 @@ export class ReplicatedRedis implements DurableRedis {
   readonly #other: RedisConnection
   readonly #options: ReplicatedRedisOptions
   readonly #links: { readonly redis: RedisConnection; running: number }[]
-  readonly #closeListeners = new Set<() => void>()
   /** Since when the scripts of a hash tag are not confirmed. Scripts on other nodes of a cluster may be. */
   readonly #failingSinceMs = new Map<string, number>()
   /** See `block`. */
@@ -82,9 +81,6 @@ export class ReplicatedRedis implements DurableRedis {
         commandTimeoutMs: waitMs + ANSWER_MARGIN_MS,
       })
       redis.on('error', onError)
-      redis.on('close', () => {
-        for (const listener of this.#closeListeners) listener()
-      })
       return { redis, running: 0 }
     })
   }
@@ -138,8 +134,10 @@ export class ReplicatedRedis implements DurableRedis {
   }
 
   onClose(listener: () => void): () => void {
-    this.#closeListeners.add(listener)
-    return () => void this.#closeListeners.delete(listener)
+    const stops = this.#links.map(({ redis }) => listenTo(redis, 'close', listener))
+    return () => {
+      for (const stop of stops) stop()
+    }
   }
 
   async ready(signal: AbortSignal): Promise<void> {
