@@ -15,8 +15,8 @@ const changes: Readonly<Record<string, Readonly<Record<string, readonly [find: s
   {
     'apps/api/src/chunks/chunk-writer.ts': {
       'a 202 is sent before the chunk is queued': [
-        '      const { shard, found } = await lane.add(',
-        '      stored.resolve(undefined)\n      const { shard, found } = await lane.add(',
+        '      const { shard, found } = await this.#queue.addTo(',
+        '      stored.resolve(undefined)\n      const { shard, found } = await this.#queue.addTo(',
       ],
     },
     'apps/worker/src/batch-stages.ts': {
