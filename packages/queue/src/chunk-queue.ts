@@ -163,7 +163,10 @@ export class ChunkQueue {
 
   async #attempt(add: PendingAdd): Promise<AddReply['found']> {
     if (!this.isConnected) throw new Error(`the connection to Redis is ${this.#redis.status}`)
-    await this.#recordShard()
+    if (!this.#isRecorded && this.#names.shard > 0) {
+      await this.#recordShards(this.#names.shard + 1)
+      this.#isRecorded = true
+    }
     const send = await prepareAdd(this.#addScript, this.#queue, this.#names, add)
     const offsetMs = this.#freshOffsetMs() ?? (await this.#measureOffset())
     if (this.#clock.nowMs() >= add.deadlineMs) throw new TimeoutError('the deadline has passed')
@@ -175,12 +178,6 @@ export class ChunkQueue {
     // Only if Redis' clock was set, or another server has taken over: the next attempt uses the new offset.
     add.fenceMs = Infinity
     throw new Error('the clock of Redis has changed')
-  }
-
-  async #recordShard(): Promise<void> {
-    if (this.#isRecorded || this.#names.shard === 0) return
-    await this.#recordShards(this.#names.shard + 1)
-    this.#isRecorded = true
   }
 
   #freshOffsetMs(): number | undefined {

@@ -55,7 +55,10 @@ export class FetchMonitor {
   /** Why chunks of the queue are not fetched; undefined if they are. */
   failureOf(queue: string): string | undefined {
     const state = this.#queues.get(queue)
-    return state && (state.rejection ?? state.disconnection ?? this.#silence(state))
+    if (state === undefined) return undefined
+    const silentMs = this.#silentMs(state)
+    const silence = `Redis has not answered for ${Math.floor(silentMs / 1_000)} s`
+    return state.rejection ?? state.disconnection ?? (silentMs > READY_SILENCE_MAX_MS ? silence : undefined)
   }
 
   /** Not ready if the last fetch from any queue has failed, or has no reply. */
@@ -75,13 +78,6 @@ export class FetchMonitor {
 
   #set(queue: string, state: Omit<QueueState, 'answeredAtMs'>): void {
     if (this.#queues.has(queue)) this.#queues.set(queue, { ...state, answeredAtMs: this.#monotonicMs() })
-  }
-
-  #silence(state: QueueState): string | undefined {
-    const silentMs = this.#silentMs(state)
-    return silentMs > READY_SILENCE_MAX_MS
-      ? `Redis has not answered for ${Math.floor(silentMs / 1_000)} s`
-      : undefined
   }
 
   #silentMs({ answeredAtMs }: QueueState): number {

@@ -86,11 +86,7 @@ class RequestTurns {
   /** To be called for each request, in the order of arrival. */
   onRequest(request: IncomingMessage, response: ServerResponse): void {
     // Node assigns the socket to the response whose turn it is.
-    if (response.socket === null) this.#wait(request, response)
-    else this.#handle(request, response)
-  }
-
-  #wait(request: IncomingMessage, response: ServerResponse): void {
+    if (response.socket !== null) return this.#handle(request, response)
     const { socket } = request
     const queue = this.#queues.get(socket) ?? this.#open(socket)
     queue.requests += 1

@@ -39,15 +39,12 @@ export interface RequestIdentity {
  * @throws Problem `invalid_idempotency_key`, or rejects with it
  */
 export function identify(
-  {
-    headers,
-    routeOptions,
-    url,
-  }: Pick<FastifyRequest, 'headers' | 'url'> & { routeOptions: { url?: string | undefined } },
+  request: Pick<FastifyRequest, 'headers' | 'url'> & { routeOptions: { url?: string | undefined } },
   body: Buffer,
   turns: Turns,
   projectId: string,
 ): RequestIdentity | undefined | Promise<RequestIdentity> {
+  const { headers, routeOptions, url } = request
   if (headers['idempotency-key'] === undefined && headers['sluice-idempotency'] === undefined)
     return undefined
   // The paths of entries are one resource. Earlier versions recorded its requests with this digest.

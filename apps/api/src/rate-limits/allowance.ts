@@ -43,7 +43,8 @@ interface Waiter extends Costs {
  *   not cover are rejected without a lease. Then it is holding again.
  *
  * If Redis fails a lease, or does not reply within `timeoutMs`, the process leases from a bucket of its own: each process then accepts
- * at most the rate of the project. A late reply is ignored: Redis has charged for it what the own bucket has granted.
+ * at most the rate of the project. A late reply is ignored: Redis has charged for it what the own bucket has granted. What the own bucket
+ * grants until then is deducted later.
  */
 export class Allowance {
   readonly #lease: (limit: RateLimit, request: LeaseRequest) => Promise<Lease>
@@ -62,6 +63,8 @@ export class Allowance {
   #isLeasing = false
   /** Redis has not replied to a lease. Until it does, no further lease is sent: on a silent connection they would pile up. */
   #isUnanswered = false
+  /** What the own bucket granted meanwhile. The next lease deducts it from the shared one, at most one burst. */
+  #owed = nothing
   #waiters: Waiter[] = []
 
   /**
@@ -186,10 +189,14 @@ export class Allowance {
   /** One round trip, at most. Its waiters are decided when it completes. */
   async #exchange(request: LeaseRequest, waiters: readonly Waiter[]): Promise<void> {
     const sentMs = this.#monotonicMs()
-    const lease =
-      (await this.#leaseShared(request)) ?? this.#localBucket.lease(this.#limit, request, this.#monotonicMs())
+    const lease = this.#isUnanswered ? this.#leaseUnsent(request) : await this.#leaseShared(request)
     this.#isLeasing = false
-    this.#learn(lease, sentMs)
+    this.#held = plus(this.#held, lease.ahead)
+    this.#level = lease.level
+    this.#leasedAtMs = sentMs
+    const oneMs = waitMs(this.#limit, lease.level, { entries: 1, bytes: 1 })
+    this.#lackingUntilMs =
+      sentMs + Math.max(leaseLimits.leaseIntervalMs, Math.min(leaseLimits.dryMsMax, oneMs))
     for (const [index, waiter] of waiters.entries()) {
       if (lease.paid[index]) waiter.resolve()
       else waiter.reject(this.#reject(waiter))
@@ -197,24 +204,23 @@ export class Allowance {
     this.#decideNext()
   }
 
-  /** @returns undefined if Redis fails or is late */
-  async #leaseShared(request: LeaseRequest): Promise<Lease | undefined> {
-    if (this.#isUnanswered) return undefined
+  async #leaseShared(request: LeaseRequest): Promise<Lease> {
+    const back = minus(request.back, this.#owed)
+    this.#owed = nothing
     this.#isUnanswered = true
-    const lease = this.#lease(this.#limit, request).finally(() => (this.#isUnanswered = false))
+    const lease = this.#lease(this.#limit, { ...request, back }).finally(() => (this.#isUnanswered = false))
     return withTimeout(lease, leaseLimits.timeoutMs).catch((error: unknown) => {
       this.#onFailure(error)
-      return undefined
+      return this.#localBucket.lease(this.#limit, request, this.#monotonicMs())
     })
   }
 
-  #learn({ ahead, level }: Lease, sentMs: number): void {
-    this.#held = plus(this.#held, ahead)
-    this.#level = level
-    this.#leasedAtMs = sentMs
-    const oneMs = waitMs(this.#limit, level, { entries: 1, bytes: 1 })
-    this.#lackingUntilMs =
-      sentMs + Math.max(leaseLimits.leaseIntervalMs, Math.min(leaseLimits.dryMsMax, oneMs))
+  #leaseUnsent(request: LeaseRequest): Lease {
+    const lease = this.#localBucket.lease(this.#limit, request, this.#monotonicMs())
+    const costs = request.costs.filter((_cost, index) => lease.paid[index])
+    const granted = costs.reduce(plus, minus(lease.ahead, request.back))
+    this.#owed = lesser(plus(this.#owed, granted), this.#limit.burst)
+    return lease
   }
 
   /** Decides the requests that arrived while a lease was in flight, as far as possible without another lease. */

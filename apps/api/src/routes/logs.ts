@@ -59,12 +59,14 @@ async function takeEntries(
   dependencies: IntakeDependencies,
 ): Promise<string | Answer> {
   const { held, identity, project, reply } = admission
-  const { counts, wallMs, writer, writeOnce } = dependencies
+  const { counts, intake, wallMs, writer, writeOnce } = dependencies
   const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: wallMs() }
-  const read =
-    scanEntries(body, format, stamp, admission, dependencies) ??
-    (await parseEntries(body, format, stamp, admission, dependencies))
-  if (read === undefined) return takeRecords(readJson(body), body, admission, countOf, dependencies)
+  let read = scanEntries(body, format, stamp, admission, dependencies)
+  if (read === undefined) {
+    const parsed = await intake.parse(body, stamp, format)
+    if (parsed === undefined) return takeRecords(readJson(body), body, admission, countOf, dependencies)
+    read = { charged: admission.chargeEntries(parsed.entries), parsed }
+  }
   void reply.code(202).type('application/json; charset=utf-8')
   const accepted = countOf(202)
   if ('stored' in read) {
@@ -115,16 +117,4 @@ function scanEntries(
     const stored = rows.count > 0 ? writer.write(rows, admission) : Promise.resolve()
     return { answer, rows: rows.count, stored }
   })
-}
-
-/** Parses a body and charges its entries. @returns undefined if the body is an OTLP request @throws Problem */
-async function parseEntries(
-  body: Buffer,
-  format: BodyFormat,
-  stamp: RequestStamp,
-  admission: Admission,
-  { intake }: IntakeDependencies,
-): Promise<ReadRequest | undefined> {
-  const parsed = await intake.parse(body, stamp, format)
-  return parsed && { charged: admission.chargeEntries(parsed.entries), parsed }
 }
