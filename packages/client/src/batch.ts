@@ -25,9 +25,10 @@ export class Batch {
   readonly openedAtMs: number
   /** Undefined if the batch is not in the spool. */
   record: SpoolRecord | undefined
-  /** Empty if they are not loaded: then they are only in the spool. */
+  /** Empty while they are only in the spool. */
   entries: QueuedEntry[] = []
-  isLoaded = true
+  /** Of a batch that was dropped while it was not loaded. */
+  loading: ReturnType<SpoolRecord['load']> | undefined
   count = 0
   bytes = 0
   /** Whether to send it before it is full or due. */
@@ -51,6 +52,11 @@ export class Batch {
     this.record = record
   }
 
+  /** Whether the entries are in memory. */
+  get isLoaded(): boolean {
+    return this.entries.length === this.count
+  }
+
   /** Whether the entries may leave memory. */
   get canUnload(): boolean {
     return this.isLoaded && this.record?.isWritten === true
@@ -61,17 +67,6 @@ export class Batch {
     this.count += 1
     this.bytes += entry.bytes
     this.record?.add(entry.json, entry.bytes)
-  }
-
-  load(entries: QueuedEntry[]): void {
-    this.entries = entries
-    this.isLoaded = true
-    this.bytes = entries.reduce((sum, { bytes }) => sum + bytes, 0)
-  }
-
-  unload(): void {
-    this.entries = []
-    this.isLoaded = false
   }
 
   /**

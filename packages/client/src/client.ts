@@ -123,17 +123,16 @@ export class SluiceClient extends Logger {
    * Sends what is in the queue, and gives up what is not acknowledged after `timeoutMs` (10 s by default), or when the API rejects all
    * requests. Entries that are logged later are dropped. A further call can only change what `remaining` says.
    */
-  async close(options: CloseOptions = {}): Promise<FlushResult> {
-    const { timeoutMs = 0, remaining = 'retry' } = options
+  async close({ timeoutMs = CLOSE_TIMEOUT_MS, remaining }: CloseOptions = {}): Promise<FlushResult> {
     checkTimeout(timeoutMs)
-    if (!persistences.includes(remaining))
+    if (remaining !== undefined && !persistences.includes(remaining))
       throw new TypeError(`\`remaining\` must be one of ${persistences.join(', ')}`)
-    if (this.#closing === undefined) this.#closing = keepAliveUntil(this.#close(options))
-    else if (options.remaining !== undefined) this.#delivery.setPersistence(options.remaining)
+    this.#closing ??= keepAliveUntil(this.#close(timeoutMs))
+    if (remaining !== undefined) this.#delivery.setPersistence(remaining)
     return this.#closing
   }
 
-  async #close({ timeoutMs = CLOSE_TIMEOUT_MS, remaining = 'retry' }: CloseOptions): Promise<FlushResult> {
+  async #close(timeoutMs: number): Promise<FlushResult> {
     const delivery = this.#delivery
     this.#forgetExit()
     delivery.isClosing = true
@@ -141,7 +140,6 @@ export class SluiceClient extends Logger {
     const watch = delivery.watch()
     delivery.retry.tryAgain(watch.batches)
     delivery.hurry()
-    delivery.setPersistence(remaining)
     await this.#settled(watch, timeoutMs, delivery.retry.problemResponses + 1)
     // After a problem, others of the requests in flight may still be accepted.
     delivery.setPersistence('give-up')

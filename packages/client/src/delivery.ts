@@ -5,10 +5,10 @@ import { type DropReason, type HookCaller, type Settlement, SluiceError } from '
 import type { Settings } from './options.ts'
 import { type Platform, startTimer, type Timer } from './platform.ts'
 import { Queue } from './queue.ts'
-import type { Failure, Misconfiguration, Outcome } from './responses.ts'
+import type { Failure, Outcome } from './responses.ts'
 import { RetryPolicy } from './retry.ts'
 import { send } from './send.ts'
-import type { RecoveredRecord, Spool, SpoolRecord } from './spool.ts'
+import type { RecoveredRecord, Spool } from './spool.ts'
 
 export const persistences = ['retry', 'try-once', 'give-up'] as const
 
@@ -26,8 +26,6 @@ const DISK_RETRY_MS = 30_000
 
 /** How a batch ends. */
 type Ending = Pick<Settlement, 'outcome'> & Partial<Omit<Settlement, 'outcome' | 'entries' | 'rejected'>>
-
-type Loading = ReturnType<SpoolRecord['load']>
 
 /** What becomes of some batches, and of the halves of those that are split. */
 export interface Watch {
@@ -70,8 +68,6 @@ export class Delivery {
   readonly #inFlight = new Map<Batch, AbortController>()
   /** The only request in flight that was started while nothing succeeds. */
   #probe: Batch | undefined
-  /** Dropped batches, while room is made for an entry. */
-  #overflowed: { readonly batch: Batch; readonly loading: Loading | undefined }[] = []
   #timer: Timer | undefined
   #isPumpScheduled = false
   #persistence: Persistence = 'retry'
@@ -85,16 +81,7 @@ export class Delivery {
     this.#platform = platform
     this.#hooks = hooks
     this.retry = new RetryPolicy(settings, platform)
-    const create = (): Batch => {
-      const key = platform.randomKey()
-      return new Batch(key, platform.monotonicMs(), this.#spool?.create(key))
-    }
-    this.queue = new Queue(settings, create, (batch) => {
-      const loading = batch.isLoaded ? undefined : batch.record?.load()
-      // Makes room at once. The spool loads a record before it removes it.
-      void batch.record?.remove()
-      this.#overflowed.push({ batch, loading })
-    })
+    this.queue = new Queue(settings, platform)
     this.#spool = settings.spool
     this.#spool?.open({
       onRecovered: (records) => this.#recover(records),
@@ -104,7 +91,7 @@ export class Delivery {
       },
       onError: (message, cause) => {
         const reason = cause instanceof Error ? `: ${cause.message}` : ''
-        hooks.error(new SluiceError('spool', `the spool ${message}${reason}`, { cause }))
+        hooks.call('onError', new SluiceError('spool', `the spool ${message}${reason}`, { cause }))
       },
     })
   }
@@ -145,7 +132,7 @@ export class Delivery {
   /** Rejects an entry that never was in a batch. */
   reject(entry: unknown, error: EntryError, tag: unknown): void {
     this.counts.rejected += 1
-    this.#hooks.reject({ entry, error, tag })
+    this.#hooks.call('onRejected', { entry, error, tag })
   }
 
   /** Sends everything in the queue, without waiting for more entries. */
@@ -172,7 +159,6 @@ export class Delivery {
     const { monotonicMs, wallMs } = this.#platform
     const batches = records.map(({ idempotencyKey, record, entries, bytes, attemptedAtMs }) => {
       const batch = new Batch(idempotencyKey, monotonicMs(), record)
-      batch.unload()
       batch.count = entries
       batch.bytes = bytes
       // If the clock was set back since, the age of the attempt is unknown. It counts as old.
@@ -249,31 +235,26 @@ export class Delivery {
   /** @returns whether the batch can be sent. Otherwise it is settled or delayed */
   async #prepare(batch: Batch): Promise<boolean> {
     const loaded = batch.isLoaded ? undefined : await batch.record?.load()
-    if (Array.isArray(loaded)) {
-      batch.load(loaded)
-      this.queue.count(batch)
-    }
+    if (Array.isArray(loaded)) this.queue.load(batch, loaded)
     // Everything that is needed to repeat the attempt is in the spool first, if the disk takes it.
     if (batch.isLoaded && (await batch.record?.markAttempt()) === false) batch.record = undefined
-    if (this.#isAborted) this.#giveUp(batch)
+    if (this.#isAborted || (loaded === 'unreadable' && this.#persistence !== 'retry')) this.#giveUp(batch)
     else if (loaded === 'lost') this.#settle(batch, { outcome: 'unreadable' })
     else if (loaded === 'unreadable') {
       batch.retryAtMs = this.#platform.monotonicMs() + DISK_RETRY_MS
-      this.#delay(batch)
+      this.queue.delay(batch)
     } else if (this.retry.isTooLate(batch)) this.#settle(batch, { outcome: 'outcome-unknown' })
     else return true
     return false
   }
 
   async #handle(batch: Batch, outcome: Outcome, startedAt: ClockTimes): Promise<void> {
-    if (outcome.kind === 'failed' || outcome.kind === 'misconfigured') {
+    if (outcome.kind === 'failed') {
       batch.failedAttempts += 1
       this.failedAttempts += 1
       if (outcome.mayBeStored) batch.uncertainSince ??= startedAt
       if (batch.uncertainSince === undefined) await batch.record?.clearAttempt()
-      if (outcome.kind === 'failed') this.#retry(batch, outcome)
-      else this.#waitForOperator(batch, outcome)
-      return
+      return this.#retry(batch, outcome)
     }
     this.retry.succeed()
     if (outcome.kind === 'processed')
@@ -284,37 +265,23 @@ export class Delivery {
 
   #retry(batch: Batch, failure: Failure): void {
     const { reason, status, cause } = failure
-    const delayMs = this.retry.fail(batch, failure.retryAfterMs)
-    if (this.#persistence !== 'retry') return this.#giveUp(batch, failure)
-    if (typeof delayMs !== 'number') return this.#settle(batch, { outcome: delayMs, reason, cause })
-    this.queue.delay(batch)
-    const [attempt, entries, hasReceivedResponse] = [
-      batch.failedAttempts,
-      batch.count,
-      this.#hasReceivedResponse,
-    ]
-    this.#hooks.call('onRetry', { reason, status, cause, attempt, delayMs, entries, hasReceivedResponse })
-  }
-
-  #waitForOperator(batch: Batch, response: Misconfiguration): void {
     const known = this.retry.problem
-    const end = this.retry.misconfigure(batch, response)
+    const end = this.retry.fail(batch, failure)
     const { problem } = this.retry
     // Before the batch is settled: the problem explains its end.
-    if (problem !== undefined && problem !== known) this.#hooks.error(problem)
-    const reason = response.message
+    if (problem !== undefined && problem !== known) this.#hooks.call('onError', problem)
     if (end === 'at-fault') {
       const message = `${reason}, ${batch.problems} times, while other requests succeeded`
-      this.#reject(batch, { path: '', code: `http_${response.status}`, message })
-    } else if (end !== undefined && this.#persistence === 'retry')
-      this.#settle(batch, { outcome: end, reason })
-    else this.#delay(batch, { reason })
-  }
-
-  /** Unless the client is closing: then the batch is given up. */
-  #delay(batch: Batch, last?: { readonly reason: string }): void {
-    if (this.#persistence === 'retry') this.queue.delay(batch)
-    else this.#giveUp(batch, last)
+      this.#reject(batch, { path: '', code: `http_${status}`, message })
+    } else if (this.#persistence !== 'retry') this.#giveUp(batch, failure)
+    else if (end !== undefined) this.#settle(batch, { outcome: end, reason, cause })
+    else {
+      this.queue.delay(batch)
+      const delayMs = Math.round(batch.retryAtMs - this.#platform.monotonicMs())
+      const [attempt, entries] = [batch.failedAttempts, batch.count]
+      const hasReceivedResponse = this.#hasReceivedResponse
+      this.#hooks.call('onRetry', { reason, status, cause, attempt, delayMs, entries, hasReceivedResponse })
+    }
   }
 
   async #split(batch: Batch): Promise<void> {
@@ -326,11 +293,9 @@ export class Delivery {
       batch.record = undefined
     }
     this.#inFlight.delete(batch)
-    for (const half of halves) {
-      this.queue.delay(half)
-      for (const { batches } of this.watches) if (batches.has(batch)) batches.add(half)
-    }
-    for (const { batches } of this.watches) batches.delete(batch)
+    for (const { batches } of this.watches)
+      if (batches.delete(batch)) for (const half of halves) batches.add(half)
+    for (const half of halves) this.queue.delay(half)
   }
 
   /** Settles a batch because the client is closing. What is in the spool stays there. */
@@ -345,13 +310,13 @@ export class Delivery {
 
   /** Hooks are called when the queue is consistent again: they may log. */
   #settleOverflowed(): void {
-    for (const { batch, loading } of this.#overflowed.splice(0)) {
-      const report = (loaded?: Awaited<Loading>): void => {
-        if (Array.isArray(loaded)) batch.load(loaded)
+    for (const batch of this.queue.overflowed.splice(0)) {
+      const report = (loaded?: unknown): void => {
+        if (Array.isArray(loaded)) batch.entries = loaded as QueuedEntry[]
         this.#report(batch, { outcome: 'overflow' })
       }
-      if (loading === undefined) report()
-      else void loading.then(report)
+      if (batch.loading === undefined) report()
+      else void batch.loading.then(report)
     }
   }
 
@@ -391,7 +356,7 @@ export class Delivery {
       const entry = entries[index]
       if (entry === undefined || reported.has(index)) continue
       reported.add(index)
-      this.#hooks.reject({ entry: entry.json, error, tag: entry.tag })
+      this.#hooks.call('onRejected', { entry: entry.json, error, tag: entry.tag })
     }
     if (!isResponse && outcome !== 'kept') this.#hooks.call('onDropped', entries, outcome)
     this.#change()

@@ -84,7 +84,7 @@ export class SluiceError extends Error {
   constructor(
     kind: SluiceErrorKind,
     message: string,
-    options: { status?: number; reason?: string; cause?: unknown } = {},
+    options: { status?: number | undefined; reason?: string; cause?: unknown } = {},
   ) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)
     this.kind = kind
@@ -93,44 +93,36 @@ export class SluiceError extends Error {
   }
 }
 
-type HookName = Exclude<keyof Hooks, 'onError'>
-
 /** Calls the hooks of the application. What they throw never reaches the caller. */
 export class HookCaller {
   readonly #hooks: Hooks
   /** The kinds of errors that are reported once. */
   readonly #reported = new Set<SluiceErrorKind>()
   /** The hooks that are being called. Entries that a hook logs, and that are dropped, do not call it again. */
-  readonly #active = new Set<HookName>()
+  readonly #active = new Set<keyof Hooks>()
 
-  constructor(hooks: Hooks) {
-    this.#hooks = hooks
-  }
-
-  call<Name extends HookName>(name: Name, ...values: Parameters<NonNullable<Hooks[Name]>>): void {
-    const hook = this.#hooks[name] as ((...values: unknown[]) => unknown) | undefined
-    if (hook === undefined || this.#active.has(name)) return
-    this.#active.add(name)
-    try {
-      ignoreRejection(hook(...values), (error) => this.#report(name, error))
-    } catch (error) {
-      this.#report(name, error)
-    } finally {
-      this.#active.delete(name)
+  constructor({ onError, onRejected, ...others }: Hooks) {
+    this.#hooks = {
+      ...others,
+      onError: onError ?? printError,
+      onRejected: onRejected ?? (({ error }) => this.#reportRejection(error)),
     }
   }
 
-  reject(rejection: Rejection): void {
-    if (this.#hooks.onRejected === undefined) this.#reportRejection(rejection.error)
-    else this.call('onRejected', rejection)
-  }
-
-  error(error: SluiceError): void {
+  call<Name extends keyof Hooks>(name: Name, ...values: Parameters<NonNullable<Hooks[Name]>>): void {
+    const hook = this.#hooks[name] as ((...values: unknown[]) => unknown) | undefined
+    if (hook === undefined || this.#active.has(name)) return
+    const report = (cause: unknown): void =>
+      this.#errorOnce('hook', `${name} threw. Further exceptions of hooks are not reported.`, { cause })
+    this.#active.add(name)
     try {
-      const { onError = printError } = this.#hooks
-      ignoreRejection(onError(error))
-    } catch {
-      // There is no one left to report it to.
+      const returned = hook(...values)
+      // Of an asynchronous hook. Without a handler, its rejection would end the process.
+      if (returned instanceof Promise) returned.catch(report)
+    } catch (error) {
+      report(error)
+    } finally {
+      this.#active.delete(name)
     }
   }
 
@@ -142,21 +134,11 @@ export class HookCaller {
     this.#errorOnce('rejection', message, { reason })
   }
 
-  #report(name: HookName, cause: unknown): void {
-    const message = `${name} threw. Further exceptions of hooks are not reported.`
-    this.#errorOnce('hook', message, { cause })
-  }
-
   #errorOnce(kind: SluiceErrorKind, message: string, options: { reason?: string; cause?: unknown }): void {
     if (this.#reported.has(kind)) return
     this.#reported.add(kind)
-    this.error(new SluiceError(kind, message, options))
+    this.call('onError', new SluiceError(kind, message, options))
   }
-}
-
-/** An asynchronous hook returns a promise. Without a handler, its rejection would end the process. */
-function ignoreRejection(returned: unknown, report: (error: unknown) => void = () => undefined): void {
-  if (returned instanceof Promise) returned.catch(report)
 }
 
 function printError(error: SluiceError): void {

@@ -1,7 +1,8 @@
-import type { Batch } from './batch.ts'
+import { Batch } from './batch.ts'
 import { ENVELOPE_BYTES } from './encode.ts'
 import type { QueuedEntry } from './entry.ts'
 import type { Settings } from './options.ts'
+import type { Platform } from './platform.ts'
 
 /**
  * Which batches are sent first: those that failed, those that were not tried yet, or those that may have been stored. Of the last ones, the
@@ -11,9 +12,8 @@ export type Preference = 'failed' | 'untried' | 'uncertain'
 
 /** The batches that are not in flight, within the limits of memory and of the spool. Counts all entries in memory. */
 export class Queue {
-  readonly #limits: Settings
-  readonly #createBatch: () => Batch
-  readonly #onOverflow: (batch: Batch) => void
+  readonly #settings: Settings
+  readonly #platform: Platform
   /** Batches that were not tried yet, oldest first. Only the last one takes further entries. */
   #untried: Batch[] = []
   /** Batches that wait for another attempt, and requests of the caller. */
@@ -21,12 +21,12 @@ export class Queue {
   /** In memory, including batches in flight. */
   entries = 0
   bytes = 0
+  /** Batches that were dropped while room was made, until someone takes them. */
+  readonly overflowed: Batch[] = []
 
-  /** @param onOverflow gets each batch that is dropped because the queue is full */
-  constructor(limits: Settings, createBatch: () => Batch, onOverflow: (batch: Batch) => void) {
-    this.#limits = limits
-    this.#createBatch = createBatch
-    this.#onOverflow = onOverflow
+  constructor(settings: Settings, platform: Platform) {
+    this.#settings = settings
+    this.#platform = platform
   }
 
   get batches(): readonly Batch[] {
@@ -35,7 +35,7 @@ export class Queue {
 
   /** Whether there is room in memory for a full batch, or for an entry that is larger. */
   hasRoomForBatch(entryBytes = 0): boolean {
-    const { batchEntriesMax, batchBytesMax } = this.#limits
+    const { batchEntriesMax, batchBytesMax } = this.#settings
     return this.#hasRoomFor(batchEntriesMax, Math.max(batchBytesMax, entryBytes))
   }
 
@@ -45,7 +45,7 @@ export class Queue {
    * @returns whether there is room
    */
   makeRoom(bytes: number): boolean {
-    const { queueBytesMax, spool } = this.#limits
+    const { queueBytesMax, spool } = this.#settings
     if (bytes > queueBytesMax) return false
     while (!this.#hasRoomFor(1, bytes)) {
       if (!this.#unloadNewest() && !this.#dropOldest(({ isLoaded }) => isLoaded)) return false
@@ -66,7 +66,7 @@ export class Queue {
     this.bytes += entry.bytes
     const open = this.#untried.at(-1)
     const isOpen = open !== undefined && this.#takes(open, entry.bytes)
-    const batch = isOpen ? open : this.#createBatch()
+    const batch = isOpen ? open : this.#create()
     if (!isOpen) this.#untried.push(batch)
     batch.add(entry)
     return !isOpen || !this.#takes(batch, 0)
@@ -89,10 +89,12 @@ export class Queue {
     if (last !== undefined) last.isUrgent = true
   }
 
-  /** Counts a batch whose entries have come into memory. */
-  count({ count, bytes }: Batch): void {
-    this.entries += count
-    this.bytes += bytes
+  /** Brings the entries of a batch back into memory. */
+  load(batch: Batch, entries: QueuedEntry[]): void {
+    batch.entries = entries
+    batch.bytes = entries.reduce((sum, { bytes }) => sum + bytes, 0)
+    this.entries += batch.count
+    this.bytes += batch.bytes
   }
 
   /** No longer counts a batch. */
@@ -138,7 +140,12 @@ export class Queue {
     const [first] = this.#untried
     if (first === undefined) return Infinity
     if (this.#untried.length > 1 || first.isUrgent || !this.#takes(first, 0)) return nowMs
-    return first.openedAtMs + this.#limits.flushIntervalMs
+    return first.openedAtMs + this.#settings.flushIntervalMs
+  }
+
+  #create(): Batch {
+    const key = this.#platform.randomKey()
+    return new Batch(key, this.#platform.monotonicMs(), this.#settings.spool?.create(key))
   }
 
   #takeDelayed(matches: (batch: Batch) => boolean): Batch | undefined {
@@ -150,14 +157,14 @@ export class Queue {
 
   /** Whether a batch takes a further entry of this size. */
   #takes({ isLoaded, count, bytes }: Batch, entryBytes: number): boolean {
-    const { batchEntriesMax, batchBytesMax } = this.#limits
+    const { batchEntriesMax, batchBytesMax } = this.#settings
     if (!isLoaded || count >= batchEntriesMax) return false
     // With a comma between two entries.
     return ENVELOPE_BYTES + bytes + count + entryBytes <= batchBytesMax
   }
 
   #hasRoomFor(entries: number, bytes: number): boolean {
-    const { queueEntriesMax, queueBytesMax } = this.#limits
+    const { queueEntriesMax, queueBytesMax } = this.#settings
     return this.entries + entries <= queueEntriesMax && this.bytes + bytes <= queueBytesMax
   }
 
@@ -173,15 +180,18 @@ export class Queue {
 
   #unload(batch: Batch): void {
     this.release(batch)
-    batch.unload()
+    batch.entries = []
   }
 
   #dropOldest(matches: (batch: Batch) => boolean): boolean {
-    if (this.#limits.overflow === 'drop-newest') return false
+    if (this.#settings.overflow === 'drop-newest') return false
     const oldest = this.takeOldest(matches)
     if (oldest === undefined) return false
     this.release(oldest)
-    this.#onOverflow(oldest)
+    // Makes room at once. The spool loads a record before it removes it.
+    if (!oldest.isLoaded) oldest.loading = oldest.record?.load()
+    void oldest.record?.remove()
+    this.overflowed.push(oldest)
     return true
   }
 }

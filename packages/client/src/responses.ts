@@ -5,29 +5,21 @@ import type { EntryRejection } from './hooks.ts'
 export type Outcome =
   | { readonly kind: 'processed'; readonly accepted: number; readonly rejections: readonly EntryRejection[] }
   | Failure
-  /** The request is too large: its parts may be accepted. */
-  | { readonly kind: 'too-large'; readonly error: EntryError }
-  | { readonly kind: 'rejected'; readonly error: EntryError }
-  | Misconfiguration
+  /** `too-large`: parts of the request may be accepted. */
+  | { readonly kind: 'rejected' | 'too-large'; readonly error: EntryError }
 
-/** Every request would be rejected. */
-export interface Misconfiguration {
-  readonly kind: 'misconfigured'
-  readonly status: number
-  readonly message: string
-  /** Whether the API itself says so, not a proxy or a firewall. */
-  readonly isFromApi: boolean
-  /** Whether the API may have accepted the entries. */
-  readonly mayBeStored: boolean
-}
-
-/** A transient failure. */
 export interface Failure {
   readonly kind: 'failed'
+  /** Otherwise something is misconfigured: every request would be rejected. */
+  readonly isTransient: boolean
   readonly reason: string
-  readonly status: number | undefined
-  readonly cause: unknown
-  readonly retryAfterMs: number | undefined
+  /** Undefined without a response. */
+  readonly status?: number
+  /** What `fetch` threw. */
+  readonly cause?: unknown
+  readonly retryAfterMs?: number | undefined
+  /** Whether the API itself says that it is misconfigured, not a proxy or a firewall. */
+  readonly isFromApi?: boolean
   /** Whether the API may have accepted the entries. */
   readonly mayBeStored: boolean
 }
@@ -58,9 +50,9 @@ export function interpretResponse(
   if (status === 408 || status === 429 || status >= 500) {
     return {
       kind: 'failed',
+      isTransient: true,
       reason: `${problem ?? 'the API does not accept requests at the moment'} (${status})`,
       status,
-      cause: undefined,
       retryAfterMs: parseRetryAfterMs(retryAfter, wallMs),
       // Rate limits apply before a request is handled.
       mayBeStored: status !== 429 && !nothingStoredCodes.has(fields['code']),
@@ -73,15 +65,10 @@ export function interpretResponse(
     const isTooLarge = status === TOO_LARGE_STATUS || code === 'too_many_entries'
     return { kind: isTooLarge ? 'too-large' : 'rejected', error }
   }
-  const message = problem === undefined ? NOT_SLUICE : status === 401 ? REJECTED_KEY : problem
+  const isFromApi = problem !== undefined
+  const reason = `${isFromApi ? (status === 401 ? REJECTED_KEY : problem) : NOT_SLUICE} (${status})`
   // The sender of a 2xx may have passed the request on.
-  return {
-    kind: 'misconfigured',
-    status,
-    message: `${message} (${status})`,
-    isFromApi: problem !== undefined,
-    mayBeStored: status < 300,
-  }
+  return { kind: 'failed', isTransient: false, status, reason, isFromApi, mayBeStored: status < 300 }
 }
 
 /** The API does not say which: a hint would help to guess keys. */
@@ -91,8 +78,8 @@ const NOT_SLUICE = 'the response is not from a Sluice API'
 function interpretCounts(fields: Fields, entries: number): Outcome {
   const { accepted, rejected, errors = [] } = fields
   if (!isCount(accepted) || !isCount(rejected)) {
-    const message = `${NOT_SLUICE}: it has no valid counts of entries (202)`
-    return { kind: 'misconfigured', status: 202, message, isFromApi: false, mayBeStored: true }
+    const reason = `${NOT_SLUICE}: it has no valid counts of entries (202)`
+    return { kind: 'failed', isTransient: false, status: 202, reason, isFromApi: false, mayBeStored: true }
   }
   // An entry that was sent as it is was not exactly one JSON value.
   if (accepted + rejected !== entries) {

@@ -3,7 +3,7 @@ import { type DropReason, SluiceError } from './hooks.ts'
 import type { Settings } from './options.ts'
 import { HOUR_MS, type Platform } from './platform.ts'
 import type { Preference } from './queue.ts'
-import type { Misconfiguration } from './responses.ts'
+import type { Failure } from './responses.ts'
 
 /** The longest first wait. It doubles with each failure. */
 const BACKOFF_MS_MIN = 500
@@ -34,7 +34,7 @@ const PROBES_BEFORE_UNTRIED = 4
  * that the client chose, never a pause that the API asked for.
  */
 export class RetryPolicy {
-  readonly #limits: Settings
+  readonly #settings: Settings
   readonly #platform: Platform
   /** The ends of the pauses that the client chose, and that the API asked for. */
   #chosenPauseEndMs = 0
@@ -49,8 +49,8 @@ export class RetryPolicy {
   /** How many responses had such a reason. */
   problemResponses = 0
 
-  constructor(limits: Settings, platform: Platform) {
-    this.#limits = limits
+  constructor(settings: Settings, platform: Platform) {
+    this.#settings = settings
     this.#platform = platform
   }
 
@@ -88,49 +88,50 @@ export class RetryPolicy {
   /**
    * Schedules the next attempt of a batch after a failure.
    *
-   * @returns how long it waits, or why there is no further attempt
+   * @returns why there is no further attempt. `at-fault`: the batch is rejected again and again, while others succeed
    */
-  fail(batch: Batch, retryAfterMs: number | undefined): number | DropReason {
-    const { random, monotonicMs } = this.#platform
-    const nowMs = monotonicMs()
+  fail(batch: Batch, failure: Failure): DropReason | 'at-fault' | undefined {
+    const nowMs = this.#platform.monotonicMs()
+    if (failure.isTransient) this.#backOff(batch, failure, nowMs)
+    else this.#waitForOperator(batch, failure, nowMs)
+    if (batch.problems >= PROBLEMS_MAX) return 'at-fault'
+    const { retryAtMs, firstAttemptAtMs = 0 } = batch
+    if (retryAtMs > firstAttemptAtMs + this.#settings.retryForMs) return 'retries'
+    return this.isTooLate(batch) ? 'outcome-unknown' : undefined
+  }
+
+  #backOff(batch: Batch, { retryAfterMs }: Failure, nowMs: number): void {
+    const { random } = this.#platform
     if (nowMs >= this.pausedUntilMs) this.#failuresInRow += 1
     const pauseEndMs = nowMs + backoffMs(Math.max(1, this.#failuresInRow), retryAfterMs, random())
-    if (retryAfterMs === undefined) this.#pauseUntil(pauseEndMs)
+    if (retryAfterMs === undefined) this.#chosenPauseEndMs = Math.max(this.#chosenPauseEndMs, pauseEndMs)
     else this.#requestedPauseEndMs = Math.max(this.#requestedPauseEndMs, pauseEndMs)
     // The batch waits longer than the others if it alone fails again and again.
     const waitMs = backoffMs(batch.failedAttempts, retryAfterMs, random())
     batch.retryAtMs = Math.max(nowMs + waitMs, this.pausedUntilMs)
-    return this.#endOfRetries(batch) ?? batch.retryAtMs - nowMs
   }
 
   /**
-   * Schedules the next attempt of a batch that was rejected although nothing is wrong with it, and decides whether all requests are. They are not
-   * if others have succeeded since its last attempt. Nor if the response is not from the API, and a request has succeeded since the last such
-   * response: the responses to other requests will show it.
-   *
-   * @returns why there is no further attempt. `at-fault`: the batch is rejected again and again, while others succeed
+   * After a batch was rejected although nothing is wrong with it. Decides whether all requests are rejected. They are not if others have
+   * succeeded since its last attempt. Nor if the response is not from the API, and a request has succeeded since the last such response: the
+   * responses to other requests will show it.
    */
-  misconfigure(
-    batch: Batch,
-    { isFromApi, status, message: reason }: Misconfiguration,
-  ): DropReason | 'at-fault' | undefined {
+  #waitForOperator(batch: Batch, { isFromApi, status, reason }: Failure, nowMs: number): void {
     this.problemResponses += 1
     const isSending = this.#successes > this.#successesAtProblem
     const haveOthersSucceeded = batch.problems > 0 && this.#successes > batch.successesAtProblem
     if (batch.problems === 0 || haveOthersSucceeded) batch.problems += 1
     batch.successesAtProblem = this.#successes
     this.#successesAtProblem = this.#successes
-    if (batch.problems >= PROBLEMS_MAX) return 'at-fault'
-    const isAlone = haveOthersSucceeded || (isSending && !isFromApi)
+    if (batch.problems >= PROBLEMS_MAX) return
+    const isAlone = haveOthersSucceeded || (isSending && isFromApi === false)
     const waitMs = isAlone && batch.problems === 1 ? FIRST_MISCONFIGURED_RETRY_MS : MISCONFIGURED_RETRY_MS
-    const untilMs = this.#platform.monotonicMs() + waitMs
     if (!isAlone) {
-      this.#pauseUntil(untilMs)
-      const message = `${this.#limits.url} rejects all requests: ${reason}`
+      this.#chosenPauseEndMs = Math.max(this.#chosenPauseEndMs, nowMs + waitMs)
+      const message = `${this.#settings.url} rejects all requests: ${reason}`
       this.problem ??= new SluiceError('configuration', message, { status, reason })
     }
-    batch.retryAtMs = Math.max(untilMs, this.pausedUntilMs)
-    return this.#endOfRetries(batch)
+    batch.retryAtMs = Math.max(nowMs + waitMs, this.pausedUntilMs)
   }
 
   /** Ends the wait after a problem of the configuration, except for a pause that the API asked for. */
@@ -142,7 +143,7 @@ export class RetryPolicy {
   /** Whether a further attempt could store entries twice: the API may have forgotten the idempotency key of an earlier one. */
   isTooLate({ uncertainSince, retryAtMs }: Batch): boolean {
     if (uncertainSince === undefined) return false
-    const { idempotencyWindowMs, requestTimeoutMs } = this.#limits
+    const { idempotencyWindowMs, requestTimeoutMs } = this.#settings
     const nowMs = this.#platform.monotonicMs()
     const ageMs = Math.max(
       nowMs - uncertainSince.monotonicMs,
@@ -150,16 +151,6 @@ export class RetryPolicy {
     )
     // The attempt must arrive within the window. A sixth of it is for clocks that differ, and for the proxies in between.
     return ageMs + Math.max(0, retryAtMs - nowMs) > (idempotencyWindowMs * 5) / 6 - requestTimeoutMs
-  }
-
-  #pauseUntil(endMs: number): void {
-    this.#chosenPauseEndMs = Math.max(this.#chosenPauseEndMs, endMs)
-  }
-
-  #endOfRetries(batch: Batch): DropReason | undefined {
-    const { retryAtMs, firstAttemptAtMs = 0 } = batch
-    if (retryAtMs > firstAttemptAtMs + this.#limits.retryForMs) return 'retries'
-    return this.isTooLate(batch) ? 'outcome-unknown' : undefined
   }
 }
 

@@ -26,9 +26,8 @@ export async function send(
     // The attempt may ignore the signal, if the application passed its own `fetch`.
     return await Promise.race([attempt(batch, settings, signal, wallMs), rejectOnAbort(signal)])
   } catch (cause) {
-    const unknown = { status: undefined, retryAfterMs: undefined }
     const [reason, mayBeStored] = [describeNetworkError(cause), !wasNeverSent(cause)]
-    return { kind: 'failed', reason, cause, mayBeStored, ...unknown }
+    return { kind: 'failed', isTransient: true, reason, cause, mayBeStored }
   } finally {
     clearTimeout(timer)
   }
