@@ -8,7 +8,6 @@ import { Logger } from './logger.ts'
 import { copyFields } from './metadata.ts'
 import { type ClientOptions, readOptions } from './options.ts'
 import { flushBeforeExit, keepAliveUntil, type Platform, systemPlatform } from './platform.ts'
-import type { Spool } from './spool.ts'
 
 export interface FlushOptions {
   /** Default of `flush`: without an end. Default of `close`: 10 s. */
@@ -54,7 +53,6 @@ const JSON_BYTES_MAX = contractLimits.bodyBytesMax - 64
 export class SluiceClient extends Logger {
   readonly #delivery: Delivery
   readonly #forgetExit: () => void
-  readonly #spool: Spool | undefined
   readonly #monotonicMs: () => number
   #closing: Promise<FlushResult> | undefined
 
@@ -69,7 +67,6 @@ export class SluiceClient extends Logger {
     const context = copyFields(options.metadata ?? {})
     super(delivery, cachedTimestamp(platform.wallMs), settings.entryDefaults, context)
     this.#delivery = delivery
-    this.#spool = settings.spool
     this.#monotonicMs = platform.monotonicMs
     this.#forgetExit = settings.flushOnExit
       ? flushBeforeExit((limits) => this.flush(limits))
@@ -147,7 +144,7 @@ export class SluiceClient extends Logger {
     if (restMs > 0) await this.#settled(watch, restMs)
     delivery.abort()
     await this.#settled(watch)
-    await this.#spool?.close()
+    await delivery.spool?.close()
     return this.#resultOf(watch)
   }
 

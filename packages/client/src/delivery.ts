@@ -64,7 +64,7 @@ export class Delivery {
   readonly #settings: Settings
   readonly #platform: Platform
   readonly #hooks: HookCaller
-  readonly #spool: Spool | undefined
+  readonly spool: Spool | undefined
   readonly #inFlight = new Map<Batch, AbortController>()
   /** The only request in flight that was started while nothing succeeds. */
   #probe: Batch | undefined
@@ -82,8 +82,8 @@ export class Delivery {
     this.#hooks = hooks
     this.retry = new RetryPolicy(settings, platform)
     this.queue = new Queue(settings, platform)
-    this.#spool = settings.spool
-    this.#spool?.open({
+    this.spool = settings.spool
+    this.spool?.open({
       onRecovered: (records) => this.#recover(records),
       onLost: (entries) => {
         this.counts.dropped += entries
@@ -151,7 +151,7 @@ export class Delivery {
   abort(): void {
     this.#isAborted = true
     for (const controller of this.#inFlight.values()) controller.abort(new Error('the client was closed'))
-    this.#spool?.abort()
+    this.spool?.abort()
     this.setPersistence('give-up')
   }
 
@@ -190,31 +190,23 @@ export class Delivery {
       for (; batch !== undefined; batch = this.queue.takeOldest()) this.#giveUp(batch)
       return
     }
-    if (!isPaused) this.#startRequests(nowMs)
-    this.#startTimer(nowMs)
-  }
-
-  get #canStartRequest(): boolean {
-    if (this.retry.isProbing && this.#probe !== undefined) return false
-    return this.#inFlight.size < this.#settings.requestsInFlightMax
-  }
-
-  #startRequests(nowMs: number): void {
-    while (this.#canStartRequest) {
+    while (!isPaused && this.#canStartRequest) {
       const batch = this.queue.takeDue(nowMs, this.retry.preference)
-      if (batch === undefined) return
+      if (batch === undefined) break
       const controller = new AbortController()
       this.#inFlight.set(batch, controller)
       this.#probe = this.retry.isProbing ? batch : undefined
       void this.#attempt(batch, controller)
     }
-  }
-
-  #startTimer(nowMs: number): void {
     clearTimeout(this.#timer)
     const atMs = Math.max(this.queue.nextAtMs(nowMs), this.retry.pausedUntilMs)
     // The end of a request starts the next one.
     if (atMs < Infinity && this.#canStartRequest) this.#timer = startTimer(() => this.#pump(), atMs - nowMs)
+  }
+
+  get #canStartRequest(): boolean {
+    if (this.retry.isProbing && this.#probe !== undefined) return false
+    return this.#inFlight.size < this.#settings.requestsInFlightMax
   }
 
   /** After an attempt, the batch is settled, split or delayed. Never rejects. */
@@ -285,7 +277,7 @@ export class Delivery {
   }
 
   async #split(batch: Batch): Promise<void> {
-    const halves = batch.split((key) => this.#spool?.create(key))
+    const halves = batch.split((key) => this.spool?.create(key))
     for (const { record } of halves) await record?.written()
     // Otherwise the whole stays in the spool until its halves are acknowledged: the next process splits it again.
     if (halves.every(({ record }) => record?.isWritten === true)) {

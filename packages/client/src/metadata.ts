@@ -199,7 +199,7 @@ class PlainValues {
   /** The name, message, stack and own properties of an error, and its cause. */
   #convertError(error: Error, level: number): Metadata {
     this.#hasErrors = true
-    const converted = this.#reducesErrors ? emptyObject() : this.#convertMembers(error, level)
+    const converted = this.#reducesErrors ? {} : this.#convertMembers(error, level)
     const last = this.#reducesErrors ? 'code' : 'errors'
     for (const name of ['name', 'message', 'stack', 'cause', last]) {
       if (name === 'stack' && error === this.#main) continue
@@ -210,10 +210,10 @@ class PlainValues {
   }
 
   #convertMembers(source: object, level: number): Metadata {
-    const copy = emptyObject()
+    const copy: Metadata = {}
     visitMembers(source, (name, value) => {
       this.#count(name.length + 4)
-      copy[name] = this.#convert(value, name, level + 1)
+      setMember(copy, name, this.#convert(value, name, level + 1))
       return true
     })
     return copy
@@ -230,11 +230,6 @@ export function isError(value: unknown): value is Error {
     // A proxy that was revoked.
     return false
   }
-}
-
-/** Without a prototype: an assignment to `__proto__` creates a member like any other. */
-function emptyObject(): Metadata {
-  return Object.create(null) as Metadata
 }
 
 function describeThrown(error: unknown): string {

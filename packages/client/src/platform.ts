@@ -95,15 +95,12 @@ export function flushBeforeExit(
   const { process } = globalThis as { process?: { on?: Listen; off?: Listen } }
   if (process?.on === undefined || process.off === undefined) return () => undefined
   let leftMs = EXIT_FLUSH_MS
-  let isFlushing = false
   // The event is emitted again after the flush, until there is nothing to do. A hook that logs must not keep the process alive.
   const flushOnce = async (): Promise<void> => {
-    if (isFlushing || leftMs <= 0) return
-    isFlushing = true
+    if (leftMs <= 0) return
     const startedAtMs = performance.now()
     const { pending } = await flush({ timeoutMs: leftMs })
     leftMs = pending > 0 ? 0 : leftMs - (performance.now() - startedAtMs)
-    isFlushing = false
   }
   if (flushes.size === 0) process.on('beforeExit', flushAll)
   flushes.add(flushOnce)

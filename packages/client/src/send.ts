@@ -6,7 +6,7 @@ import { startTimer } from './platform.ts'
 import { interpretResponse, type Outcome } from './responses.ts'
 
 /** Far above the largest response: every entry rejected, with all its errors and the longest paths. */
-const RESPONSE_BYTES_MAX = 1024 * 1024
+const RESPONSE_CHARACTERS_MAX = 1024 * 1024
 
 /**
  * Makes one attempt to send a batch. Never rejects.
@@ -62,41 +62,33 @@ async function attempt(
 
 /** Reads the body of a response, and stops at the limit. */
 async function readContent(response: FetchResponse): Promise<string> {
-  // The application's own `fetch` may have another stream, as node-fetch has.
-  const { body } = response as { readonly body?: Partial<ReadableStream<Uint8Array>> | null }
-  const reader = body?.getReader?.()
-  if (reader === undefined) return response.text()
+  const { body } = response as { readonly body?: Partial<AsyncIterable<Uint8Array>> | null }
+  // Safari cannot iterate over a stream.
+  if (body?.[Symbol.asyncIterator] === undefined) return response.text()
   const decoder = new TextDecoder()
   let content = ''
-  let bytes = 0
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) return content + decoder.decode()
-    bytes += value.length
-    if (bytes > RESPONSE_BYTES_MAX) break
-    content += decoder.decode(value, { stream: true })
+  for await (const piece of body as AsyncIterable<Uint8Array>) {
+    content += decoder.decode(piece, { stream: true })
+    if (content.length > RESPONSE_CHARACTERS_MAX) break
   }
-  await reader.cancel()
   return content
 }
 
 /** A smaller body fits into one packet without compression. */
 const COMPRESSED_BYTES_MIN = 1_400
 
-interface Body {
-  readonly bytes: Uint8Array<ArrayBuffer>
-  readonly encoding: 'gzip' | 'zstd' | undefined
-}
-
-export async function encodeBody(entries: readonly QueuedEntry[], compression: Compression): Promise<Body> {
+export async function encodeBody(
+  entries: readonly QueuedEntry[],
+  compression: Compression,
+): Promise<{ readonly bytes: Uint8Array<ArrayBuffer>; readonly encoding: 'gzip' | 'zstd' | undefined }> {
   const bytes = new TextEncoder().encode(`{"logs":[${entries.map(({ json }) => json).join(',')}]}`)
   if (compression === 'none' || bytes.length < COMPRESSED_BYTES_MIN) return { bytes, encoding: undefined }
   const { zstdCompress, gzip } = nodeCompressors()
-  if (compression === 'auto' && zstdCompress !== undefined)
-    return { bytes: await compressWith(zstdCompress, bytes), encoding: 'zstd' }
+  const zstd = compression === 'auto' ? zstdCompress : undefined
+  const compress = zstd ?? gzip
   return {
-    bytes: await (gzip === undefined ? gzipStream(bytes) : compressWith(gzip, bytes)),
-    encoding: 'gzip',
+    bytes: await (compress === undefined ? gzipStream(bytes) : compressWith(compress, bytes)),
+    encoding: zstd === undefined ? 'gzip' : 'zstd',
   }
 }
 

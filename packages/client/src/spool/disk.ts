@@ -20,23 +20,10 @@ export interface Lock {
 }
 
 /** What a spool does with a disk. Tests replace it by a full or hanging disk. */
-export interface Disk {
-  /** Creates the file if it does not exist. */
-  write(path: string, bytes: Uint8Array, position: number): Promise<void>
-  rename(from: string, to: string): Promise<void>
-  /** Removes the file if it exists. */
-  remove(path: string): Promise<void>
-  read(path: string): Promise<Buffer>
-  size(path: string): Promise<number>
-  list(directory: string): Promise<string[]>
-  /** Creates the directory too. */
-  lock(directory: string): Promise<Lock>
-  /** Whether the holder of a lock has ended, however it ended. A lock that does not exist is abandoned. */
-  isAbandoned(directory: string, id: string): Promise<boolean>
-}
+export type Disk = ReturnType<typeof systemDisk>
 
 /** @param fsync whether to wait until the disk has the bytes */
-export function systemDisk(fsync: boolean): Disk {
+export function systemDisk(fsync: boolean) {
   const syncFolder = async (path: string): Promise<void> => {
     // Windows cannot open folders, and does not need it.
     if (!fsync || process.platform === 'win32') return
@@ -48,7 +35,8 @@ export function systemDisk(fsync: boolean): Disk {
     }
   }
   return {
-    write: async (path, bytes, position) => {
+    /** Creates the file if it does not exist. */
+    write: async (path: string, bytes: Uint8Array, position: number): Promise<void> => {
       const file = await open(path, constants.O_CREAT | constants.O_WRONLY, FILE_MODE)
       try {
         let written = 0
@@ -60,16 +48,19 @@ export function systemDisk(fsync: boolean): Disk {
       }
       if (position === 0) await syncFolder(path)
     },
-    rename: async (from, to) => {
+    rename: async (from: string, to: string): Promise<void> => {
       await rename(from, to)
       await syncFolder(to)
     },
-    remove: (path) => unlink(path).catch(ignoreMissing),
-    read: (path) => readFile(path),
-    size: async (path) => (await stat(path)).size,
-    list: (directory) => readdir(directory),
+    /** Removes the file if it exists. */
+    remove: (path: string): Promise<void> => unlink(path).catch(ignoreMissing),
+    read: (path: string): Promise<Buffer> => readFile(path),
+    size: async (path: string): Promise<number> => (await stat(path)).size,
+    list: (directory: string): Promise<string[]> => readdir(directory),
+    /** Creates the directory too. */
     lock: createLock,
-    isAbandoned: async (directory, id) => {
+    /** Whether the holder of a lock has ended, however it ended. A lock that does not exist is abandoned. */
+    isAbandoned: async (directory: string, id: string): Promise<boolean> => {
       const code = await connectTo(lockAddress(directory, id, 'lock'))
       return code === 'ECONNREFUSED' || code === 'ENOENT'
     },
