@@ -214,7 +214,7 @@ export class Delivery {
     if (await this.#prepare(batch)) {
       const startedAt = { monotonicMs: this.#platform.monotonicMs(), wallMs: this.#platform.wallMs() }
       batch.firstAttemptAtMs ??= startedAt.monotonicMs
-      const outcome = await send(batch, this.#settings, controller, this.#platform.wallMs)
+      const outcome = await send(batch, this.#settings, controller)
       this.#hasReceivedResponse ||= outcome.kind !== 'failed' || outcome.status !== undefined
       await this.#handle(batch, outcome, startedAt)
     }

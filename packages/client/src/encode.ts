@@ -65,40 +65,36 @@ function checkMetadata(metadata: Metadata, json: string): void {
     throw Object.assign(metadataTooLarge(), { mayReduceErrors: true })
 }
 
-/** The fields that hold one of some values. */
-const choices = { level: levels, environment: environments, source: sources } as const
-/** The other fields with a column, all strings, and their limits in characters. */
-const strings = {
-  message: limits.messageCharactersMax,
-  service: limits.serviceCharactersMax,
-  url: limits.urlCharactersMax,
-  pathname: limits.pathnameCharactersMax,
-  stack: limits.stackCharactersMax,
-  /** Longer than any ISO 8601 date-time that the API accepts. */
-  timestamp: 64,
-} as const
-const fieldNames: ReadonlySet<string> = new Set([...Object.keys(choices), ...Object.keys(strings)])
+/** The fields with a column: the values of each, or the most characters of its string. */
+const columns: ReadonlyMap<string, readonly unknown[] | number> = new Map<
+  string,
+  readonly unknown[] | number
+>([
+  ['level', levels],
+  ['environment', environments],
+  ['source', sources],
+  ['message', limits.messageCharactersMax],
+  ['service', limits.serviceCharactersMax],
+  ['url', limits.urlCharactersMax],
+  ['pathname', limits.pathnameCharactersMax],
+  ['stack', limits.stackCharactersMax],
+  // Longer than any ISO 8601 date-time that the API accepts.
+  ['timestamp', 64],
+])
 
 /** Finds the first field that the API would reject. Metadata is checked when it is converted. */
 function checkEntry(entry: Entry): void {
-  for (const name in choices) {
+  for (const [name, limit] of columns) {
     const value = entry[name]
-    const values: readonly unknown[] = choices[name as keyof typeof choices]
-    if (!values.includes(value) && !isAbsent(name, value))
-      throw new LimitError(`/${name}`, 'not_allowed', `must be one of ${values.join(', ')}`)
+    if ((value === undefined || value === null) && name !== 'level' && name !== 'message') continue
+    if (typeof limit !== 'number') {
+      if (!limit.includes(value))
+        throw new LimitError(`/${name}`, 'not_allowed', `must be one of ${limit.join(', ')}`)
+    } else if (typeof value !== 'string')
+      throw new LimitError(`/${name}`, 'wrong_type', 'must be of type string')
+    else if (!hasAtMostCharacters(value, limit))
+      throw new LimitError(`/${name}`, 'too_long', `must have at most ${limit} characters`)
   }
-  for (const name in strings) {
-    const value = entry[name]
-    if (isAbsent(name, value)) continue
-    if (typeof value !== 'string') throw new LimitError(`/${name}`, 'wrong_type', 'must be of type string')
-    const max = strings[name as keyof typeof strings]
-    if (!hasAtMostCharacters(value, max))
-      throw new LimitError(`/${name}`, 'too_long', `must have at most ${max} characters`)
-  }
-}
-
-function isAbsent(name: string, value: unknown): boolean {
-  return (value === undefined || value === null) && name !== 'level' && name !== 'message'
 }
 
 /** Separates the fields with a column from the others. The API stores the others in the metadata, where the same name wins. */
@@ -112,7 +108,7 @@ export function splitEntry(entry: Entry): { fields: Entry; others: Metadata | un
     const value = entry[name]
     // An absent field must not replace a default.
     if (name === 'metadata' || value === undefined || value === null) continue
-    if (fieldNames.has(name)) fields[name] = value
+    if (columns.has(name)) fields[name] = value
     // One more than an entry may have. It is rejected then.
     else if (count <= limits.metadataNamesMax) {
       count += 1

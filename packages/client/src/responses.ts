@@ -42,7 +42,6 @@ export function interpretResponse(
   retryAfter: string | null,
   body: string,
   entries: number,
-  wallMs: number,
 ): Outcome {
   const fields = parseObject(body)
   if (status === 202) return interpretCounts(fields, entries)
@@ -53,7 +52,7 @@ export function interpretResponse(
       isTransient: true,
       reason: `${problem ?? 'the API does not accept requests at the moment'} (${status})`,
       status,
-      retryAfterMs: parseRetryAfterMs(retryAfter, wallMs),
+      retryAfterMs: parseRetryAfterMs(retryAfter),
       // Rate limits apply before a request is handled.
       mayBeStored: status !== 429 && !nothingStoredCodes.has(fields['code']),
     }
@@ -122,16 +121,10 @@ function asFields(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }
 
-/** One number, or several: a header that was sent twice arrives as a list. */
-const SECONDS = /^\s*(\d{1,9})\s*(,|$)/
-/** `Date.parse` reads almost any string as some date. All forms of HTTP dates begin with the day of the week, and have a time. */
-const HTTP_DATE = /^\s*[A-Z][a-z]+,? .*\d\d:\d\d:\d\d/
+/** One number of seconds, or several: a header that was sent twice arrives as a list. */
+const RETRY_AFTER = /^\s*(\d{1,9})\s*(,|$)/
 
-/** Parses `Retry-After`: seconds, or a date (RFC 9110). */
-function parseRetryAfterMs(header: string | null, wallMs: number): number | undefined {
-  if (header === null) return undefined
-  const [, seconds] = SECONDS.exec(header) ?? []
-  if (seconds !== undefined) return Number(seconds) * 1_000
-  const dateMs = HTTP_DATE.test(header) ? Date.parse(header) : Number.NaN
-  return Number.isNaN(dateMs) ? undefined : Math.max(0, dateMs - wallMs)
+function parseRetryAfterMs(header: string | null): number | undefined {
+  const [, seconds] = RETRY_AFTER.exec(header ?? '') ?? []
+  return seconds === undefined ? undefined : Number(seconds) * 1_000
 }

@@ -13,18 +13,13 @@ const RESPONSE_CHARACTERS_MAX = 1024 * 1024
  *
  * @param controller of this attempt. The timeout aborts it too
  */
-export async function send(
-  batch: Batch,
-  settings: Settings,
-  controller: AbortController,
-  wallMs: () => number,
-): Promise<Outcome> {
+export async function send(batch: Batch, settings: Settings, controller: AbortController): Promise<Outcome> {
   const { signal } = controller
   const timeout = new DOMException(`no response within ${settings.requestTimeoutMs} ms`, 'TimeoutError')
   const timer = startTimer(() => controller.abort(timeout), settings.requestTimeoutMs)
   try {
     // The attempt may ignore the signal, if the application passed its own `fetch`.
-    return await Promise.race([attempt(batch, settings, signal, wallMs), rejectOnAbort(signal)])
+    return await Promise.race([attempt(batch, settings, signal), rejectOnAbort(signal)])
   } catch (cause) {
     const [reason, mayBeStored] = [describeNetworkError(cause), !wasNeverSent(cause)]
     return { kind: 'failed', isTransient: true, reason, cause, mayBeStored }
@@ -43,7 +38,6 @@ async function attempt(
   { entries, idempotencyKey }: Batch,
   { url, apiKey, compression, fetch }: Settings,
   signal: AbortSignal,
-  wallMs: () => number,
 ): Promise<Outcome> {
   const { bytes: body, encoding } = await encodeBody(entries, compression)
   signal.throwIfAborted()
@@ -57,17 +51,17 @@ async function attempt(
   const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal })
   const content = await readContent(response)
   const retryAfter = response.headers.get('retry-after')
-  return interpretResponse(response.status, retryAfter, content, entries.length, wallMs())
+  return interpretResponse(response.status, retryAfter, content, entries.length)
 }
 
 /** Reads the body of a response, and stops at the limit. */
 async function readContent(response: FetchResponse): Promise<string> {
-  const { body } = response as { readonly body?: Partial<AsyncIterable<Uint8Array>> | null }
-  // Safari cannot iterate over a stream.
-  if (body?.[Symbol.asyncIterator] === undefined) return response.text()
+  const { body } = response
+  // The application's own `fetch` may have another stream, as node-fetch has. Safari cannot iterate over one.
+  if (!(body instanceof ReadableStream) || !(Symbol.asyncIterator in body)) return response.text()
   const decoder = new TextDecoder()
   let content = ''
-  for await (const piece of body as AsyncIterable<Uint8Array>) {
+  for await (const piece of body as ReadableStream<Uint8Array>) {
     content += decoder.decode(piece, { stream: true })
     if (content.length > RESPONSE_CHARACTERS_MAX) break
   }

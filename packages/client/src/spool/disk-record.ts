@@ -9,6 +9,8 @@ import type { DiskAccess } from './disk-access.ts'
 /** What a file system needs for a file, whatever its size. */
 export const FILE_BYTES = 4_096
 
+type Operation<Result> = (path: string, id: string) => Promise<Result>
+
 const CANNOT_BE_WRITTEN = 'cannot be written; entries are kept in memory only'
 
 /**
@@ -24,18 +26,16 @@ export class DiskRecord implements SpoolRecord {
   readonly #access: DiskAccess
   /** The records of the spool, including this one until it is removed. */
   readonly #records: Set<DiskRecord>
-  readonly #name: Omit<FileName, 'id' | 'attempt'>
-  /** The mark in the name of the file. */
-  #attempt: FileName['attempt']
+  /** Its `attempt` is the mark that the file has. */
+  #name: Omit<FileName, 'id'>
   /** When the first attempt was made whose mark is wanted. A mark may be written only at a later one. */
   #attemptedAtMs: number | undefined
   /** The last operation. They run one after the other. */
   last: Promise<unknown> = Promise.resolve()
   /** What is not in the file, also while it is being written. */
   readonly #unwritten: string[] = []
-  #isWriteScheduled = false
-  /** Whether the last write failed. */
-  #hasFailed = false
+  /** The next write: it waits for its turn, or none is started before an attempt, since the last one failed. */
+  #writing: 'none' | 'waits' | 'failed' = 'none'
   #entries: number
   /** The counted bytes. */
   #bytes = 0
@@ -52,7 +52,6 @@ export class DiskRecord implements SpoolRecord {
     this.#access = access
     this.#records = records.add(this)
     this.#name = name
-    this.#attempt = name.attempt
     this.#entries = file.entries
     this.#fileBytes = file.bytes
     this.#count(FILE_BYTES + file.bytes)
@@ -67,12 +66,12 @@ export class DiskRecord implements SpoolRecord {
     this.#entries += 1
     this.#unwritten.push(json)
     // A disk that is full is not asked again for each entry.
-    if (!this.#isWriteScheduled && !this.#hasFailed) this.#startWrite()
+    if (this.#writing === 'none') this.#startWrite()
   }
 
   /** Writes what could not be written while there was no directory. */
   writeRest(): void {
-    if (this.#hasFailed && !this.isWritten) this.#startWrite()
+    if (this.#writing === 'failed' && !this.isWritten) this.#startWrite()
   }
 
   async written(): Promise<void> {
@@ -80,16 +79,13 @@ export class DiskRecord implements SpoolRecord {
   }
 
   async load(): Promise<QueuedEntry[] | 'lost' | 'unreadable'> {
-    const reading = this.#run(async (path) => {
-      const file = await this.#access.disk.read(path).catch(ignoreMissing)
-      const { entries } = parseFile(file ?? Buffer.alloc(0))
-      if (entries.length !== this.#entries) return 'lost'
-      return entries.map((json) => ({ json, bytes: utf8Bytes(json), tag: undefined }))
-    })
     try {
-      const loaded = await this.#access.inTime(reading)
-      if (loaded === 'lost') this.#access.report(`cannot be read; ${this.#entries} entries are lost`)
-      return loaded
+      const file = await this.#runInTime((path) => this.#access.disk.read(path).catch(ignoreMissing))
+      const { entries } = parseFile(file ?? Buffer.alloc(0))
+      if (entries.length === this.#entries)
+        return entries.map((json) => ({ json, bytes: utf8Bytes(json), tag: undefined }))
+      this.#access.report(`cannot be read; ${this.#entries} entries are lost`)
+      return 'lost'
     } catch (error) {
       this.#access.report('cannot be read', error)
       return 'unreadable'
@@ -99,12 +95,12 @@ export class DiskRecord implements SpoolRecord {
   async markAttempt(): Promise<boolean> {
     this.#attemptedAtMs ??= Date.now()
     try {
-      const marking = this.#run(async (path, id) => {
+      await this.#runInTime(async (path, id) => {
         await this.#write(path)
         await this.#mark(path, id)
       })
-      await this.#access.inTime(marking)
       this.#access.isFailing = false
+      return true
     } catch (error) {
       this.#access.report(CANNOT_BE_WRITTEN, error)
       // After an abort, there is no attempt.
@@ -112,13 +108,11 @@ export class DiskRecord implements SpoolRecord {
       await this.#access.inTime(this.remove()).catch(() => undefined)
       return false
     }
-    return true
   }
 
   async clearAttempt(): Promise<void> {
     this.#attemptedAtMs = undefined
-    const clearing = this.#run((path, id) => this.#mark(path, id))
-    await this.#access.inTime(clearing).catch(this.#reporter('cannot be written'))
+    await this.#runInTime((path, id) => this.#mark(path, id)).catch(this.#reporter('cannot be written'))
   }
 
   async remove(): Promise<void> {
@@ -132,36 +126,40 @@ export class DiskRecord implements SpoolRecord {
   }
 
   #startWrite(): void {
-    this.#isWriteScheduled = true
-    // Writes all entries that are added until then.
-    const writing = this.#run((path) => {
-      this.#isWriteScheduled = false
+    this.#writing = 'waits'
+    const written = this.#run((path) => {
+      // Writes all entries that were added until now.
+      this.#writing = 'none'
       return this.#write(path)
     })
-    writing.catch((error: unknown) => {
-      this.#isWriteScheduled = false
-      this.#hasFailed = true
+    written.catch((error: unknown) => {
+      this.#writing = 'failed'
       this.#access.report(CANNOT_BE_WRITTEN, error)
     })
   }
 
-  #run<Result>(operation: (path: string, id: string) => Promise<Result>): Promise<Result> {
-    const running = this.#access.run(this.last, (id) => operation(this.#pathOf(id, this.#attempt), id))
+  #runInTime<Result>(operation: Operation<Result>): Promise<Result> {
+    return this.#access.inTime(this.#run(operation))
+  }
+
+  #run<Result>(operation: Operation<Result>): Promise<Result> {
+    const running = this.#access.run(this.last, (id) => operation(this.#pathOf(id), id))
     this.last = running.catch(() => undefined)
     return running
   }
 
-  #pathOf(id: string, attempt: FileName['attempt']): string {
-    return join(this.#access.directory, formatFileName({ ...this.#name, id, attempt }))
+  #pathOf(id: string, name = this.#name): string {
+    return join(this.#access.directory, formatFileName({ ...name, id }))
   }
 
   /** Gives the file the mark that is wanted: none, or the first one that it got. */
   async #mark(path: string, id: string): Promise<void> {
     const wallMs = this.#attemptedAtMs
-    if ((this.#attempt === undefined) === (wallMs === undefined)) return
+    if ((this.#name.attempt === undefined) === (wallMs === undefined)) return
     const attempt = wallMs === undefined ? undefined : { wallMs, entries: this.#entries }
-    await this.#access.disk.rename(path, this.#pathOf(id, attempt))
-    this.#attempt = attempt
+    const name = { ...this.#name, attempt }
+    await this.#access.disk.rename(path, this.#pathOf(id, name))
+    this.#name = name
   }
 
   async #write(path: string): Promise<void> {
@@ -169,7 +167,7 @@ export class DiskRecord implements SpoolRecord {
     if (count === 0) return
     const line = encodeLine(this.#unwritten)
     await this.#access.disk.write(path, line, this.#fileBytes)
-    this.#hasFailed = false
+    if (this.#writing === 'failed') this.#writing = 'none'
     this.#unwritten.splice(0, count)
     this.#fileBytes += line.length
   }
