@@ -20,10 +20,7 @@ export interface CloseOptions extends FlushOptions {
 }
 
 /** The entries that were in the queue, by outcome. Entries that were logged later and travel in the same request are counted too. */
-export interface FlushResult {
-  readonly accepted: number
-  readonly rejected: number
-  readonly dropped: number
+export interface FlushResult extends Readonly<Omit<EntryCounts, 'kept'>> {
   /** Still in the queue. After `close`, in the spool for the next process. */
   readonly pending: number
   /** Why the API rejects all requests. */
@@ -64,8 +61,7 @@ export class SluiceClient extends Logger {
     const platform = { ...systemPlatform(), ...given }
     const settings = readOptions(options, platform)
     const delivery = new Delivery(settings, platform, new HookCaller(options))
-    const context = copyFields(options.metadata ?? {})
-    super(delivery, cachedTimestamp(platform.wallMs), settings.entryDefaults, context)
+    super(delivery, settings.entryDefaults, copyFields(options.metadata ?? {}))
     this.#delivery = delivery
     this.#monotonicMs = platform.monotonicMs
     this.#forgetExit = settings.flushOnExit
@@ -165,20 +161,6 @@ export class SluiceClient extends Logger {
     const { kept, ...counts } = watch.counts
     const pending = [...watch.batches].reduce((sum, { count }) => sum + count, kept)
     return { ...counts, pending, problem: this.#delivery.retry.problem }
-  }
-}
-
-/** Many entries have the same millisecond, and the conversion costs as much as a part of the JSON. */
-function cachedTimestamp(wallMs: () => number): () => string {
-  let timestamp = ''
-  let timestampMs = -1
-  return () => {
-    const nowMs = wallMs()
-    if (nowMs !== timestampMs) {
-      timestampMs = nowMs
-      timestamp = new Date(nowMs).toISOString()
-    }
-    return timestamp
   }
 }
 

@@ -75,6 +75,7 @@ export class Delivery {
   isClosing = false
   #isAborted = false
   #hasReceivedResponse = false
+  #last = { wallMs: Number.NaN, timestamp: '' }
 
   constructor(settings: Settings, platform: Platform, hooks: HookCaller) {
     this.#settings = settings
@@ -98,6 +99,13 @@ export class Delivery {
 
   get requestsInFlight(): number {
     return this.#inFlight.size
+  }
+
+  /** Now. Many entries have the same millisecond, and the conversion costs as much as a part of the JSON. */
+  timestamp(): string {
+    const wallMs = this.#platform.wallMs()
+    if (wallMs !== this.#last.wallMs) this.#last = { wallMs, timestamp: new Date(wallMs).toISOString() }
+    return this.#last.timestamp
   }
 
   /** Watches the batches that are not settled, until the watch is deleted. */

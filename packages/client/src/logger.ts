@@ -7,14 +7,11 @@ import type { EntryDefaults } from './options.ts'
 /** Makes entries from messages and fields. No method of it throws or waits. */
 export class Logger {
   readonly #delivery: Delivery
-  readonly #timestamp: () => string
   readonly #defaults: EntryDefaults
   readonly #context: Metadata
 
-  /** @param timestamp the current time */
-  constructor(delivery: Delivery, timestamp: () => string, defaults: EntryDefaults, context: Metadata) {
+  constructor(delivery: Delivery, defaults: EntryDefaults, context: Metadata) {
     this.#delivery = delivery
-    this.#timestamp = timestamp
     this.#defaults = defaults
     this.#context = context
   }
@@ -57,7 +54,7 @@ export class Logger {
   /** A logger that adds `context` to the metadata of its entries, and whose defaults replace those of this one. */
   child(context: object, defaults: EntryDefaults = {}): Logger {
     const merged = { ...this.#context, ...copyFields(context) }
-    return new Logger(this.#delivery, this.#timestamp, { ...this.#defaults, ...defaults }, merged)
+    return new Logger(this.#delivery, { ...this.#defaults, ...defaults }, merged)
   }
 
   #write(level: Level, message: string | Error, fields: object | undefined): void {
@@ -71,7 +68,7 @@ export class Logger {
   }
 
   #add(context: Metadata, given: unknown, error: Error | undefined, fields: Entry, tag: unknown): void {
-    const timestamp = this.#timestamp()
+    const timestamp = this.#delivery.timestamp()
     const add = (reducesErrors: boolean): void => {
       const { metadata, stack } = plainMetadata(context, given, error, reducesErrors)
       this.#delivery.add(encodeEntry({ timestamp, ...this.#defaults, stack, ...fields, metadata }), tag)

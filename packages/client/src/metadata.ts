@@ -2,6 +2,7 @@ import { limits } from '@sluice/schema/limits'
 import { LimitError, messageOf, metadataTooLarge } from './encode.ts'
 import type { Metadata } from './entry.ts'
 
+const { metadataBytesMax, metadataDepthMax, metadataNamesMax } = limits
 /** 256 of them, the most that an entry may have, are 1 MB. */
 const SHORT_CHARACTERS_MAX = 4_096
 
@@ -29,7 +30,7 @@ export function plainMetadata(
   let nameCharacters = 0
   for (const name of names) {
     nameCharacters += name.length
-    if (nameCharacters > limits.metadataBytesMax) throw metadataTooLarge()
+    if (nameCharacters > metadataBytesMax) throw metadataTooLarge()
     const value = metadata[name]
     // The usual case needs no converter: a few short strings and numbers.
     if (isShort(value)) continue
@@ -62,7 +63,7 @@ function addFields(target: Metadata, fields: unknown): void {
     // A caller without types may pass anything. The members of a string would be its characters.
     if ((typeof source !== 'object' && typeof source !== 'function') || source === null)
       return setMember(target, 'fields', source)
-    let left = limits.metadataNamesMax
+    let left = metadataNamesMax
     visitMembers(source, (name, value) => {
       setMember(target, name, value)
       if (value !== undefined) left -= 1
@@ -159,14 +160,28 @@ class PlainValues {
 
   #count(bytes: number): void {
     this.#bytesMin += bytes
-    if (this.#bytesMin > limits.metadataBytesMax) throw metadataTooLarge()
+    if (this.#bytesMin > metadataBytesMax) throw metadataTooLarge()
   }
 
   #convertObject(value: object, name: string, level: number, honoursToJson: boolean): unknown {
     if (this.#ancestors.includes(value)) return '[Circular]'
     this.#ancestors.push(value)
     try {
-      return this.#convertKind(value, name, level, honoursToJson)
+      // Before toJSON, which would make an array of all bytes of a Buffer.
+      if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
+        return this.#convert(`[${value.constructor.name}: ${value.byteLength} bytes]`, name, level)
+      const replaced = honoursToJson && !isError(value) ? callToJson(value, name) : value
+      if (replaced !== value) return this.#convert(replaced, name, level, false)
+      if (value instanceof RegExp) return this.#convert(String(value), name, level)
+      if (/^\[object (Boolean|Number|String)\]$/.test(Object.prototype.toString.call(value)))
+        return this.#convert(value.valueOf(), name, level)
+      this.#count(2)
+      if (level > metadataDepthMax)
+        throw new LimitError('/metadata', 'too_deep', `must have at most ${metadataDepthMax} levels`)
+      if (isError(value)) return this.#convertError(value, level)
+      if (Array.isArray(value) || value instanceof Set)
+        return Array.from(value, (item: unknown, i) => this.#convert(item, String(i), level + 1))
+      return this.#convertMembers(value, level)
     } catch (error) {
       if (error instanceof LimitError) throw error
       // From a getter, a proxy or a toJSON of the application.
@@ -174,26 +189,6 @@ class PlainValues {
     } finally {
       this.#ancestors.pop()
     }
-  }
-
-  #convertKind(value: object, name: string, level: number, honoursToJson: boolean): unknown {
-    // Before toJSON, which would make an array of all bytes of a Buffer.
-    if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
-      return this.#convert(`[${value.constructor.name}: ${value.byteLength} bytes]`, name, level)
-    const replaced = honoursToJson && !isError(value) ? callToJson(value, name) : value
-    if (replaced !== value) return this.#convert(replaced, name, level, false)
-    if (value instanceof RegExp) return this.#convert(String(value), name, level)
-    if (/^\[object (Boolean|Number|String)\]$/.test(Object.prototype.toString.call(value)))
-      return this.#convert(value.valueOf(), name, level)
-    this.#count(2)
-    if (level > limits.metadataDepthMax) {
-      const message = `must have at most ${limits.metadataDepthMax} levels`
-      throw new LimitError('/metadata', 'too_deep', message)
-    }
-    if (isError(value)) return this.#convertError(value, level)
-    if (Array.isArray(value) || value instanceof Set)
-      return Array.from(value, (item: unknown, i) => this.#convert(item, String(i), level + 1))
-    return this.#convertMembers(value, level)
   }
 
   /** The name, message, stack and own properties of an error, and its cause. */
