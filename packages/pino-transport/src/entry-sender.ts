@@ -5,8 +5,8 @@ import {
   type Entry,
   type Metadata,
   type Rejection,
+  SluiceClient,
 } from '@sluice/client'
-import { SluiceClient } from '@sluice/client'
 
 /** What remains of metadata that the API would reject: enough to find the entry. */
 const REDUCED_NAMES_MAX = 100
@@ -23,28 +23,37 @@ const dropReasons: Readonly<Record<DropReason, string>> = {
 /** The client, its reports, and entries that exceed a limit. */
 export class EntrySender {
   readonly client: SluiceClient
-  readonly #reports: Reports
+  readonly reports: Reports
   /** Of the entry that is being sent, by the client. */
   #rejection: Rejection | undefined
-  #hasWarned = false
 
   constructor(options: ClientOptions, reports: Reports) {
-    this.#reports = reports
+    this.reports = reports
+    let hasWarned = false
     this.client = new SluiceClient({
       ...options,
       onError: ({ message }) => reports.print(message),
-      onRejected: (rejection) => this.#onRejected(rejection),
+      onRejected: (rejection) => {
+        // The client passes the entry itself if it rejects it at once. After a response, it passes a JSON string.
+        if (typeof rejection.entry === 'string') this.#report(rejection)
+        else this.#rejection = rejection
+      },
       onDropped: ({ length }, reason) => reports.lost(length, dropReasons[reason]),
-      onRetry: ({ hasReceivedResponse, reason }) => this.#warnWithoutResponse(hasReceivedResponse, reason),
+      onRetry: ({ hasReceivedResponse, reason }) => {
+        if (hasWarned || hasReceivedResponse) return
+        hasWarned = true
+        // The address may be wrong.
+        reports.print(`no response so far: ${reason}. The transport continues to try.`)
+      },
     })
   }
 
   /** Sends an entry. Of metadata that is too large or too deep, only short values are sent. */
   send(entry: Entry): void {
-    const rejection = this.#trySend(entry)
-    if (rejection === undefined) return
-    const reduced = { ...entry, metadata: reduceMetadata(entry.metadata ?? {}, rejection.error.message) }
-    const second = this.#trySend(reduced)
+    const first = this.#trySend(entry)
+    if (first === undefined) return
+    const metadata = reduceMetadata(entry.metadata ?? {}, first.error.message)
+    const second = this.#trySend({ ...entry, metadata })
     if (second !== undefined) this.#report(second)
   }
 
@@ -54,21 +63,8 @@ export class EntrySender {
     return this.#rejection
   }
 
-  #onRejected(rejection: Rejection): void {
-    // The client passes the entry itself if it rejects it at once. After a response, it passes a JSON string.
-    if (typeof rejection.entry === 'string') this.#report(rejection)
-    else this.#rejection = rejection
-  }
-
   #report({ error: { path, message } }: Rejection): void {
-    this.#reports.lost(1, `rejected: ${path} ${message}`)
-  }
-
-  /** The address may be wrong. */
-  #warnWithoutResponse(hasReceivedResponse: boolean, reason: string): void {
-    if (this.#hasWarned || hasReceivedResponse) return
-    this.#hasWarned = true
-    this.#reports.print(`no response so far: ${reason}. The transport continues to try.`)
+    this.reports.lost(1, `rejected: ${path} ${message}`)
   }
 }
 

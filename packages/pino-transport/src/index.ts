@@ -18,5 +18,5 @@ export default function sluiceTransport(options: SluiceTransportOptions = {}): T
   const reports = new Reports(printReport, () => performance.now())
   const spool = settings.spool === undefined ? undefined : new DiskSpool(settings.spool)
   const sender = new EntrySender({ ...settings.client, spool }, reports)
-  return new TransportStream(sender, receiveConfig(parentPort, settings.pinoConfig), reports, settings)
+  return new TransportStream(sender, receiveConfig(parentPort, settings.pinoConfig), settings)
 }

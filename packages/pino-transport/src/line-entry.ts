@@ -21,8 +21,16 @@ const DEFAULT_LEVEL = 'info'
 
 /** Makes an entry from a line. Every value of the line is in the entry: as a field, or in the metadata. */
 export function entryOfLine(line: string, context: EntryContext): Entry {
-  const record = parseLine(line)
-  if (record === undefined) return textEntry(line)
+  try {
+    const record = parseLine(line)
+    if (record !== undefined) return entryOfRecord(record, line, context)
+  } catch {
+    // An object that is nested thousands of levels deep.
+  }
+  return { level: DEFAULT_LEVEL, message: cutMessage(line) }
+}
+
+function entryOfRecord(record: Members, line: string, context: EntryContext): Entry {
   const { metadata: given } = record
   const metadata: Metadata = isPlainObject(given) ? { ...given } : {}
   const entry: Entry = { level: DEFAULT_LEVEL, message: '', metadata }
@@ -38,11 +46,6 @@ export function entryOfLine(line: string, context: EntryContext): Entry {
   // The API requires a message. A line that only has fields can be found by their JSON.
   if (!(messageName in record)) entry.message = cutMessage(line)
   return entry
-}
-
-/** The entry of a line that is no JSON object. */
-export function textEntry(line: string): Entry {
-  return { level: DEFAULT_LEVEL, message: cutMessage(line) }
 }
 
 /** The member that becomes the service: `service`, or the name of the logger. */

@@ -1,3 +1,4 @@
+import type { MessagePort } from 'node:worker_threads'
 import type { ClientOptions, Hooks } from '@sluice/client'
 import type { DiskSpoolOptions } from '@sluice/client/spool'
 
@@ -89,7 +90,7 @@ export function readOptions(
 }
 
 function namesByNumber(levels: PinoLevels): Record<string, string> {
-  const named = Object.entries(levels).map(([name, number]) => [number, name] as const)
+  const named = Object.entries(levels).map(([name, number]) => [number, name])
   return { ...pinoLevelNames, ...Object.fromEntries(named) }
 }
 
@@ -113,13 +114,6 @@ interface ConfigMessage {
   }
 }
 
-type Listener = (message: ConfigMessage | undefined) => void
-/** The part of `parentPort` that is used. */
-export interface ConfigPort {
-  on(event: 'message', listener: Listener): unknown
-  off(event: 'message', listener: Listener): unknown
-}
-
 /**
  * pino sends the message before the first line. It may never arrive: with several transports, the first that is loaded may be the only
  * one to get it.
@@ -134,12 +128,12 @@ const CONFIG_WAIT_MS = 1_000
  * @param options precede what the message says
  */
 export function receiveConfig(
-  port: ConfigPort | null,
+  port: Pick<MessagePort, 'off' | 'on'> | null,
   options: Partial<PinoConfig>,
 ): () => Promise<PinoConfig> {
   const received = new Promise<ConfigMessage['config']>((resolve) => {
     if (port === null) return resolve(undefined)
-    const listener: Listener = (message) => {
+    const listener = (message: ConfigMessage | undefined): void => {
       if (message?.code !== 'PINO_CONFIG') return
       port.off('message', listener)
       resolve(message.config)

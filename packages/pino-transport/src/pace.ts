@@ -17,15 +17,14 @@ const BUFFER_CHARACTERS = 4 * 1024 * 1024
  *   thread waits for an API that accepts at least 1 MB/s.
  */
 const budgets = {
-  drop: { msPerBuffer: 500, savedMsMax: 500 },
-  wait: { msPerBuffer: 4_000, savedMsMax: 1_000 },
+  drop: { msPerBuffer: 500, savedMsMax: 500, mayDrop: true },
+  wait: { msPerBuffer: 4_000, savedMsMax: 1_000, mayDrop: false },
 } as const
 
 /** How fast the thread reads: waits until the queue of the client has room, within limits, and notices when it falls behind. */
 export class Pace {
   readonly #client: Pick<SluiceClient, 'waitForRoom'>
   readonly #budget: (typeof budgets)[WhenFull]
-  readonly #mayDrop: boolean
   readonly #monotonicMs: () => number
   #savedMs: number
   #endMs = 0
@@ -43,7 +42,6 @@ export class Pace {
   ) {
     this.#client = client
     this.#budget = budgets[whenFull]
-    this.#mayDrop = whenFull === 'drop'
     this.#monotonicMs = monotonicMs
     this.#savedMs = this.#budget.savedMsMax
   }
@@ -55,7 +53,8 @@ export class Pace {
    */
   isBehind(characters: number): boolean {
     this.#charactersInARow = characters < LARGE_CHARACTERS ? 0 : this.#charactersInARow + characters
-    return this.#mayDrop && this.#charactersInARow > (this.#isStalled ? 0 : LARGE_CHARACTERS_IN_A_ROW_MAX)
+    const max = this.#isStalled ? 0 : LARGE_CHARACTERS_IN_A_ROW_MAX
+    return this.#budget.mayDrop && this.#charactersInARow > max
   }
 
   /** Begins a piece. */
@@ -73,20 +72,16 @@ export class Pace {
   /** @param bytes the most that is then added to the queue */
   async wait(bytes: number): Promise<void> {
     if (this.#isStalled) return
-    const hasRoom = await this.#waitFor(bytes, Math.max(0, this.#endMs - this.#monotonicMs()))
-    if (!hasRoom && this.#mayDrop) this.#isStalled = this.#isWaitingForRoom
-  }
-
-  /** @returns whether there is room */
-  #waitFor(bytes: number, ms: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms, false)
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, Math.max(0, this.#endMs - this.#monotonicMs()))
       this.#onRoom = () => {
         clearTimeout(timer)
-        resolve(true)
+        resolve()
       }
       if (!this.#isWaitingForRoom) void this.#waitForRoom(bytes)
     })
+    // Otherwise there is room.
+    if (this.#budget.mayDrop) this.#isStalled = this.#isWaitingForRoom
   }
 
   /** One at a time: it may last as long as an outage, and each needs memory and a timer. */

@@ -1,8 +1,7 @@
 import { Writable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
-import type { Entry } from '@sluice/client'
-import type { EntrySender, Reports } from './entry-sender.ts'
-import { type EntryContext, entryOfLine, textEntry } from './line-entry.ts'
+import type { EntrySender } from './entry-sender.ts'
+import { type EntryContext, entryOfLine } from './line-entry.ts'
 import { LineSplitter } from './line-splitter.ts'
 import type { PinoConfig, Settings } from './options.ts'
 import { Pace } from './pace.ts'
@@ -18,7 +17,6 @@ const BYTES_PER_CHARACTER_MAX = 6
 export class TransportStream extends Writable {
   readonly #sender: EntrySender
   readonly #receiveConfig: () => Promise<PinoConfig>
-  readonly #reports: Reports
   readonly #settings: Settings
   readonly #splitter = new LineSplitter()
   readonly #pace: Pace
@@ -30,11 +28,10 @@ export class TransportStream extends Writable {
   /** The write that is being processed. */
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(sender: EntrySender, config: () => Promise<PinoConfig>, reports: Reports, settings: Settings) {
+  constructor(sender: EntrySender, config: () => Promise<PinoConfig>, settings: Settings) {
     super({ decodeStrings: false })
     this.#sender = sender
     this.#receiveConfig = config
-    this.#reports = reports
     this.#settings = settings
     this.#pace = new Pace(sender.client, settings.whenFull)
   }
@@ -48,14 +45,17 @@ export class TransportStream extends Writable {
   }
 
   /** pino calls this for `logger.flush(callback)`. The callback gets no error: pino would end the transport. */
-  flush(done: () => void): void {
-    void this.#flush(done)
+  async flush(done: () => void): Promise<void> {
+    await this.#writing
+    await this.#sender.client.flush({ timeoutMs: this.#settings.flushTimeoutMs })
+    done()
   }
 
   async #take(piece: string, done: () => void): Promise<void> {
     const context = await this.#readContext()
     // With `wait`, the application waits as well, or has chosen to keep its lines in memory.
-    if (this.#pace.isBehind(piece.length)) this.#reports.lost(this.#splitter.skip(piece), BEHIND)
+    if (this.#pace.isBehind(piece.length))
+      this.#sender.reports.lost(this.#splitter.push(piece).length, BEHIND)
     else await this.#sendLines(piece, context)
     done()
   }
@@ -66,7 +66,7 @@ export class TransportStream extends Writable {
       if (this.#linesLeft === 0 || line.length > this.#charactersLeft) await this.#beginRound(line.length)
       this.#linesLeft -= 1
       this.#charactersLeft -= line.length
-      this.#sender.send(toEntry(line, context))
+      this.#sender.send(entryOfLine(line, context))
     }
     this.#pace.end()
   }
@@ -87,26 +87,11 @@ export class TransportStream extends Writable {
     return this.#context
   }
 
-  async #flush(done: () => void): Promise<void> {
-    await this.#writing
-    await this.#sender.client.flush({ timeoutMs: this.#settings.flushTimeoutMs })
-    done()
-  }
-
   async #close(done: () => void): Promise<void> {
-    for (const line of this.#splitter.end()) this.#sender.send(toEntry(line, await this.#readContext()))
+    for (const line of this.#splitter.end()) this.#sender.send(entryOfLine(line, await this.#readContext()))
     await this.#sender.client.close({ timeoutMs: this.#settings.flushTimeoutMs })
-    this.#reports.end()
+    this.#sender.reports.end()
     done()
-  }
-}
-
-function toEntry(line: string, context: EntryContext): Entry {
-  try {
-    return entryOfLine(line, context)
-  } catch {
-    // An object that is nested thousands of levels deep.
-    return textEntry(line)
   }
 }
 

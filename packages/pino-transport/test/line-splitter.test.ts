@@ -10,16 +10,9 @@ it('joins lines that are split anywhere, skips empty ones, and returns the last 
   }
 })
 
-it('skips the lines that end in a piece, and keeps the start of the next one', () => {
-  const splitter = new LineSplitter()
-  expect([...splitter.push('a')]).toEqual([])
-  expect(splitter.skip('b\nc\nd')).toBe(2)
-  expect(splitter.skip('e')).toBe(0)
-  expect([...splitter.push('f\n')]).toEqual(['def'])
-})
-
 it('keeps only the start of a line that is too long', () => {
-  const splitter = new LineSplitter(5)
-  const lines = ['123', '4567', '89\n1234567\nab\n'].flatMap((piece) => Array.from(splitter.push(piece)))
-  expect(lines).toEqual(['12345', '12345', 'ab'])
+  const splitter = new LineSplitter()
+  const long = 'x'.repeat(1024 * 1024)
+  const pieces = [long.slice(1), 'xx', `x\n${long}x\nab\n`]
+  expect(pieces.flatMap((piece) => splitter.push(piece))).toEqual([long, long, 'ab'])
 })

@@ -46,7 +46,7 @@ describe('the configuration of the logger', () => {
 
   it('comes with the first message of its kind, and is preceded by the options', async () => {
     const port = new EventEmitter()
-    const received = receiveConfig(port, { errorKey: 'mine' })()
+    const received = receiveConfig(port as never, { errorKey: 'mine' })()
     for (const other of [undefined, null, 'x', { code: 'FLUSH' }, message]) port.emit('message', other)
     expect(await received).toEqual({ levelNames: labels, messageKey: 'text', errorKey: 'mine' })
     expect(port.listenerCount('message')).toBe(0)
@@ -55,7 +55,7 @@ describe('the configuration of the logger', () => {
 
   it('is waited for a second, from the first line on', async () => {
     const port = new EventEmitter()
-    const [first, second] = [receiveConfig(port, {}), receiveConfig(port, {})]
+    const [first, second] = [receiveConfig(port as never, {}), receiveConfig(port as never, {})]
     await vi.advanceTimersByTimeAsync(2_000)
     const received = first()
     await vi.advanceTimersByTimeAsync(1_000)
