@@ -30,10 +30,8 @@ export function systemPlatform(): Platform {
   }
 }
 
-/** A random UUID; in pages that were loaded without TLS, which do not have `crypto.randomUUID`, as many random bits. */
+/** Not `crypto.randomUUID`, which pages that were loaded without TLS do not have. */
 function randomKey(): string {
-  const { randomUUID } = crypto as { randomUUID?: () => string }
-  if (randomUUID !== undefined) return crypto.randomUUID()
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

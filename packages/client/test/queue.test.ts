@@ -27,7 +27,7 @@ describe('a request is sent', () => {
     expect(api.last.messages).toEqual(['7'])
     const keys = api.requests.map(({ key }) => key)
     expect(new Set(keys).size).toBe(3)
-    for (const key of keys) expect(key).toMatch(/^[0-9a-f-]{36}$/)
+    for (const key of keys) expect(key).toMatch(/^[0-9a-f]{32}$/)
   })
 
   test('before it has more than the most bytes, or with one entry alone that has more', async () => {

@@ -119,10 +119,6 @@ export function readMongoLevel({ t, s }: Readonly<Record<string, unknown>>): Lev
   const level = mongoLevels.get(letter)
   return level === undefined ? undefined : { level, isExact: s !== 'F' && letter !== 'D' }
 }
-const mongoLevels: ReadonlyMap<string, Level> = new Map([
-  ['F', 'error'],
-  ['E', 'error'],
-  ['W', 'warn'],
-  ['I', 'info'],
-  ['D', 'debug'],
-])
+const mongoLevels: ReadonlyMap<string, Level> = new Map(
+  Object.entries({ F: 'error', E: 'error', W: 'warn', I: 'info', D: 'debug' } as const),
+)

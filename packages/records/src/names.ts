@@ -1,22 +1,8 @@
 /** A field that a value of a record can become, and how its values are read. */
-export type Role =
-  | 'environment'
-  | 'level'
-  | 'levelOtel'
-  | 'levelPython'
-  | 'levelSyslog'
-  | 'message'
-  | 'metadata'
-  | 'pathname'
-  | 'service'
-  | 'serviceOfBunyan'
-  | 'source'
-  | 'stack'
-  | 'time'
-  | 'url'
+export type Role = keyof typeof namesByRole
 
 /** The names of each role. If a record has several, the first with a usable value is taken. In lower case. */
-const namesByRole: Readonly<Record<Role, string>> = {
+const namesByRole = {
   time:
     'timestamp @timestamp time ts datetime eventtime event_time asctime t @t time_local time_iso8601 ' +
     '__realtime_timestamp date timeunixnano observedtimestamp observedtimeunixnano timemillis instant ' +
