@@ -198,8 +198,8 @@ export class Delivery {
       for (; batch !== undefined; batch = this.queue.takeOldest()) this.#giveUp(batch)
       return
     }
-    while (!isPaused && this.#canStartRequest) {
-      const batch = this.queue.takeDue(nowMs, this.retry.preference)
+    while (this.#canStartRequest) {
+      const batch = isPaused ? undefined : this.queue.takeDue(nowMs, this.retry.preference)
       if (batch === undefined) break
       const controller = new AbortController()
       this.#inFlight.set(batch, controller)
