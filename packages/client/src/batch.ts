@@ -68,23 +68,4 @@ export class Batch {
     this.bytes += entry.bytes
     this.record?.add(entry.json, entry.bytes)
   }
-
-  /**
-   * Splits the batch into halves that are sent on their own. Their keys follow from the key of the whole: if the process ends before the
-   * record of the whole is removed, and the batch is split again, the API recognises the halves.
-   *
-   * @param createRecord for the half with this key
-   */
-  split(createRecord: (idempotencyKey: string) => SpoolRecord | undefined): readonly Batch[] {
-    const middle = Math.ceil(this.count / 2)
-    return [this.entries.slice(0, middle), this.entries.slice(middle)].map((entries, index) => {
-      const key = `${this.idempotencyKey}-${index + 1}`
-      const half = new Batch(key, this.openedAtMs, createRecord(key))
-      // Another process may have sent the halves before.
-      half.uncertainSince = this.uncertainSince
-      for (const entry of entries) half.add(entry)
-      half.whole = this
-      return half
-    })
-  }
 }

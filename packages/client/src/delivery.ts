@@ -1,7 +1,7 @@
 import { utf8Bytes } from './encode.ts'
 import { Batch, type ClockTimes, type EntryCounts, noEntries } from './batch.ts'
 import type { EntryError, QueuedEntry } from './entry.ts'
-import { type DropReason, type HookCaller, type Settlement, SluiceError } from './hooks.ts'
+import { type HookCaller, type Settlement, SluiceError } from './hooks.ts'
 import type { Settings } from './options.ts'
 import { type Platform, startTimer, type Timer } from './platform.ts'
 import { Queue } from './queue.ts'
@@ -117,24 +117,18 @@ export class Delivery {
   }
 
   /** Resolves when a further batch or an entry of this size fits into the queue, or when none is taken any more. */
-  async waitForRoom(bytes: number): Promise<void> {
-    // An entry that never fits is dropped.
-    const wanted = Math.min(bytes, this.#settings.queueBytesMax)
-    await this.until(() => this.queue.hasRoomForBatch(wanted) || this.#persistence !== 'retry')
+  waitForRoom(bytes: number): Promise<void> {
+    return this.until(() => this.queue.hasRoomForBatch(bytes) || this.#persistence !== 'retry')
   }
 
   /** Adds an entry, as JSON. */
   add(json: string, tag: unknown): void {
     const entry = { json, bytes: utf8Bytes(json), tag }
-    if (this.isClosing) return this.#drop(entry, 'closed')
-    if (!this.queue.makeRoom(entry.bytes)) this.#drop(entry, 'overflow')
-    else if (this.queue.add(entry)) this.#pumpSoon()
+    if (this.isClosing || !this.queue.makeRoom(entry.bytes)) {
+      this.counts.dropped += 1
+      this.#hooks.call('onDropped', [entry], this.isClosing ? 'closed' : 'overflow')
+    } else if (this.queue.add(entry)) this.#pumpSoon()
     this.#settleOverflowed()
-  }
-
-  #drop(entry: QueuedEntry, reason: DropReason): void {
-    this.counts.dropped += 1
-    this.#hooks.call('onDropped', [entry], reason)
   }
 
   /** Rejects an entry that never was in a batch. */
@@ -284,8 +278,21 @@ export class Delivery {
     }
   }
 
+  /**
+   * Sends the halves of a batch on their own. Their keys follow from the key of the whole: if the process ends before the record of the whole
+   * is removed, and the batch is split again, the API recognises the halves.
+   */
   async #split(batch: Batch): Promise<void> {
-    const halves = batch.split((key) => this.spool?.create(key))
+    const middle = Math.ceil(batch.count / 2)
+    const halves = [batch.entries.slice(0, middle), batch.entries.slice(middle)].map((entries, index) => {
+      const key = `${batch.idempotencyKey}-${index + 1}`
+      const half = new Batch(key, batch.openedAtMs, this.spool?.create(key))
+      // Another process may have sent the halves before.
+      half.uncertainSince = batch.uncertainSince
+      half.whole = batch
+      for (const entry of entries) half.add(entry)
+      return half
+    })
     for (const { record } of halves) await record?.written()
     // Otherwise the whole stays in the spool until its halves are acknowledged: the next process splits it again.
     if (halves.every(({ record }) => record?.isWritten === true)) {

@@ -35,8 +35,9 @@ export class Queue {
 
   /** Whether there is room in memory for a full batch, or for an entry that is larger. */
   hasRoomForBatch(entryBytes = 0): boolean {
-    const { batchEntriesMax, batchBytesMax } = this.#settings
-    return this.#hasRoomFor(batchEntriesMax, Math.max(batchBytesMax, entryBytes))
+    const { batchEntriesMax, batchBytesMax, queueBytesMax } = this.#settings
+    // An entry that never fits is dropped.
+    return this.#hasRoomFor(batchEntriesMax, Math.min(Math.max(batchBytesMax, entryBytes), queueBytesMax))
   }
 
   /**
