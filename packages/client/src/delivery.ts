@@ -260,7 +260,8 @@ export class Delivery {
   #retry(batch: Batch, failure: Failure): void {
     const { reason, status, cause } = failure
     const known = this.retry.problem
-    const end = this.retry.fail(batch, failure)
+    const nowMs = this.#platform.monotonicMs()
+    const end = this.retry.fail(batch, failure, nowMs)
     const { problem } = this.retry
     // Before the batch is settled: the problem explains its end.
     if (problem !== undefined && problem !== known) this.#hooks.call('onError', problem)
@@ -271,7 +272,7 @@ export class Delivery {
     else if (end !== undefined) this.#settle(batch, { outcome: end, reason, cause })
     else {
       this.queue.delay(batch)
-      const delayMs = Math.round(batch.retryAtMs - this.#platform.monotonicMs())
+      const delayMs = Math.round(batch.retryAtMs - nowMs)
       const [attempt, entries] = [batch.failedAttempts, batch.count]
       const hasReceivedResponse = this.#hasReceivedResponse
       this.#hooks.call('onRetry', { reason, status, cause, attempt, delayMs, entries, hasReceivedResponse })

@@ -90,8 +90,7 @@ export class RetryPolicy {
    *
    * @returns why there is no further attempt. `at-fault`: the batch is rejected again and again, while others succeed
    */
-  fail(batch: Batch, failure: Failure): DropReason | 'at-fault' | undefined {
-    const nowMs = this.#platform.monotonicMs()
+  fail(batch: Batch, failure: Failure, nowMs: number): DropReason | 'at-fault' | undefined {
     if (failure.isTransient) this.#backOff(batch, failure, nowMs)
     else this.#waitForOperator(batch, failure, nowMs)
     if (batch.problems >= PROBLEMS_MAX) return 'at-fault'
