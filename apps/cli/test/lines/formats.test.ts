@@ -1,102 +1,15 @@
 import { expect, test } from 'vitest'
 import { formats, parseLine } from '../../src/lines/formats.ts'
+import { exact, examples, time } from './examples.ts'
 import { entriesOf, noDefaults, times } from './support.ts'
 
-const time = '2026-11-20T10:00:00Z'
-const exact = '2026-11-20T10:00:00.123Z'
-const micro = '2026-11-20T10:00:00.123456Z'
-const logger = 'org.example.Shop'
-const low = { level: 'warn', message: 'Low on stock' }
+test('each format has an example', () => {
+  expect(new Set(examples.map(([name]) => name))).toEqual(new Set(formats.map(({ name }) => name)))
+})
 
-/** What the example of each format becomes. */
-const entries: Readonly<Record<string, object>> = {
-  JSON: { timestamp: time, ...low, metadata: { orderId: 7 } },
-  'logfmt, and slog as text': { timestamp: time, ...low, metadata: { orderId: 7 } },
-  'syslog, RFC 5424': {
-    timestamp: '2026-11-20T10:00:00.003Z',
-    level: 'info',
-    message: low.message,
-    service: 'shop',
-    metadata: {
-      host: 'web1',
-      pid: '4711',
-      messageId: 'ID47',
-      originalLevel: 'notice',
-      facility: 'local4',
-      structuredData: '[order@1 id="7"]',
-    },
-  },
-  'syslog, RFC 3164': {
-    timestamp: time,
-    level: 'error',
-    message: 'error: maximum authentication attempts exceeded',
-    service: 'sshd',
-    metadata: { host: 'web1', pid: '4711' },
-  },
-  'syslog with ISO 8601': {
-    timestamp: '2026-11-20T10:00:00.123456+01:00',
-    level: 'log',
-    message: 'Started shop.service.',
-    service: 'systemd',
-    metadata: { host: 'web1', pid: '1' },
-  },
-  'access log of Apache and nginx': {
-    timestamp: '2026-11-20T10:00:00+0100',
-    level: 'error',
-    message: '"GET /orders?id=7 HTTP/1.1" 503 2326 "https://shop.example/" "curl/8"',
-    pathname: '/orders',
-    metadata: {
-      client: '192.0.2.7',
-      user: 'ada',
-      method: 'GET',
-      protocol: 'HTTP/1.1',
-      query: 'id=7',
-      status: 503,
-      bytes: 2326,
-      referrer: 'https://shop.example/',
-      userAgent: 'curl/8',
-    },
-  },
-  'error log of nginx': {
-    timestamp: time,
-    level: 'error',
-    message: 'open() "/x" failed, client: 192.0.2.7, server: shop.example, request: "GET /x HTTP/1.1"',
-    metadata: { pid: '31', tid: '32', connection: '7' },
-  },
-  'error log of Apache': {
-    timestamp: micro,
-    level: 'error',
-    message: 'AH00898: Error reading from remote server',
-    metadata: { module: 'proxy', pid: '31', tid: '140', client: '192.0.2.7:4711' },
-  },
-  'klog and glog': { timestamp: micro, ...low, metadata: { tid: '4711', caller: 'server.go:12' } },
-  'Spring Boot': {
-    timestamp: '2026-11-20T10:00:00.123+01:00',
-    ...low,
-    service: 'shop',
-    metadata: { pid: '4711', thread: 'main', logger },
-  },
-  'Log4j and Logback: level, thread, logger': {
-    timestamp: exact,
-    ...low,
-    metadata: { thread: 'main', logger },
-  },
-  'Log4j and Logback: thread, level, logger; Gunicorn': {
-    ...low,
-    metadata: { time: '10:00:00.123', thread: 'main', logger },
-  },
-  'logging of Python': { timestamp: exact, ...low, metadata: { logger: 'shop.orders' } },
-  'logging of Python, without a format': { ...low, metadata: { logger: 'shop.orders' } },
-  'a time and a level': { timestamp: exact, ...low, metadata: { logger: 'shop::orders' } },
-  'a time': { timestamp: time, ...low, level: 'log' },
-  'a level in brackets': low,
-  'a crash': { level: 'log', message: 'panic: no stock' },
-  'a level': low,
-}
-
-test.each(formats)('the example has the format: $name', ({ name, example }) => {
-  expect(parseLine(example, times)?.format.name).toBe(name)
-  expect(entriesOf(example, { defaults: { ...noDefaults, level: 'log' } })).toEqual([entries[name]])
+test.each(examples)('%s: %s', (name, line, entry) => {
+  expect(parseLine(line, times)?.format.name).toBe(name)
+  expect(entriesOf(line, { defaults: { ...noDefaults, level: 'log' } })).toEqual([entry])
 })
 
 test.each<[line: string, expected: object]>([
@@ -110,6 +23,7 @@ test.each<[line: string, expected: object]>([
     },
   ],
   ['Nov 20 10:00:00 web1 nm[7]: <warn>  [1.2] down', { level: 'warn', message: '<warn>  [1.2] down' }],
+  ['<14>Nov 20 10:00:00 web1 nm: <warn> down', { level: 'info', message: '<warn> down' }],
   ['Nov 20 10:00:00 web1 last message repeated 2 times', { message: 'last message repeated 2 times' }],
   ['<14>1 - web1 shop - - - \uFEFFLow', { message: 'Low', service: 'shop', metadata: { facility: 'user' } }],
   [`<14>1 - h a 1 m ${String.raw`[x@1 a="]\"b"][y@1]`} Low`, { message: 'Low' }],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { formats } from '../../src/lines/formats.ts'
+import { examples } from './examples.ts'
 import { entryTextsOf } from './support.ts'
 
 /** Beginnings of all formats, each up to a place where a part of any length may follow. */
@@ -11,7 +11,7 @@ const beginnings = [
     '<34>1 2026-11-20T10:00:00Z h a 1 m [x@1 |1.2.3.4 - - [20/Nov/2026:10:00:00 +0000] "|1.2.3.4 - "|' +
     '[Fri Nov 20 10:00:00 2026] [error] [client |2026/11/20 10:00:00 [error] 1#2: x, client: '
   ).split('|'),
-  ...formats.map(({ example }) => example.slice(0, -12)),
+  ...examples.map(([, line]) => line.slice(0, -12)),
 ]
 const repeated = [...' a1[{":|'.split(''), '[a', '\\"', 'a:', ' a', '- ', 'a.', 'a=b ', ' a="b"', '\u001B[']
 const endings = ['', ']', '"', ':  ', '] "x" 200 1']
