@@ -216,6 +216,14 @@ function levelWordOf({ priority, letter, status, level }: Groups): string | unde
 /** Only requests are longer. Four such values fit into the metadata of an entry, and the message has all of them. */
 const VALUE_CHARACTERS_MAX = 8_192
 
+function addMetadata({ metadata }: LogLine, name: string, value = ''): void {
+  if (value === '' || value === '-' || value.length > VALUE_CHARACTERS_MAX) return
+  metadata[name] = name === 'status' || name === 'bytes' ? Number(value) : value.trimEnd()
+}
+
+/** The groups that are more than metadata. */
+const fields = new Set(['time', 'priority', 'letter', 'level', 'service', 'target', 'message'])
+
 /** A line whose time or level is not valid has another format. */
 function readLine(text: string, format: LineFormat, times: TimeReader): LogLine | undefined {
   const match = format.pattern.exec(text)
@@ -225,16 +233,7 @@ function readLine(text: string, format: LineFormat, times: TimeReader): LogLine 
     return record && { format, message: text, metadata: {}, record }
   }
   const groups: Groups = match.groups ?? {}
-  const {
-    time,
-    priority,
-    level: _level,
-    letter: _letter,
-    service,
-    target,
-    message = text,
-    ...others
-  } = groups
+  const { time, priority, service, target, structuredData: data = '', message = text } = groups
   const timestamp = time === undefined ? undefined : times.read(time)
   const isTimeOfDay = timestamp === undefined && time !== undefined
   if (isTimeOfDay && !/^\d\d:/.test(time)) return undefined
@@ -242,22 +241,15 @@ function readLine(text: string, format: LineFormat, times: TimeReader): LogLine 
   const level = word === undefined ? undefined : levelOf(word)
   if (word !== undefined && level === undefined) return undefined
   const [pathname, query] = target?.startsWith('/') === true ? target.split(/\?(.*)/s, 2) : []
-  const values = {
-    ...others,
-    query,
-    time: isTimeOfDay ? time : undefined,
-    facility: priority && facilities[Math.floor(Number(priority) / 8)],
-    // The word is kept if it says more than the level.
-    originalLevel: word === undefined || isSynonym(word) ? undefined : word,
-  }
   const line: LogLine = { format, timestamp, level, pathname, message, metadata: {} }
   if (service !== '-' && service !== '') line.service = service
-  const { structuredData: data = '' } = groups
   if (data.length > VALUE_CHARACTERS_MAX) line.message = `${data} ${message}`
-  for (const [name, value = ''] of Object.entries(values)) {
-    if (value === '' || value === '-' || value.length > VALUE_CHARACTERS_MAX) continue
-    line.metadata[name] = name === 'status' || name === 'bytes' ? Number(value) : value.trimEnd()
-  }
+  for (const name of Object.keys(groups)) if (!fields.has(name)) addMetadata(line, name, groups[name])
+  addMetadata(line, 'query', query)
+  if (isTimeOfDay) addMetadata(line, 'time', time)
+  if (priority !== undefined) addMetadata(line, 'facility', facilities[Math.floor(Number(priority) / 8)])
+  // The word is kept if it says more than the level.
+  if (word !== undefined && !isSynonym(word)) addMetadata(line, 'originalLevel', word)
   return line
 }
 
