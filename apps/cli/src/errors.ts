@@ -1,3 +1,5 @@
+import { getSystemErrorMessage } from 'node:util'
+
 /** An error that the user sees as one line: something outside of this program failed, and the user can act on it. */
 export class CliError extends Error {
   override name = 'CliError'
@@ -46,18 +48,11 @@ export function wasNeverSent(error: unknown): boolean {
   return reason.startsWith(UNREACHABLE) || reason === REFUSED || reason === UNKNOWN_HOST
 }
 
-const readReasons: Readonly<Record<string, string>> = {
-  ENOENT: 'no such file',
-  EACCES: 'permission denied',
-  EISDIR: 'it is a directory',
-  ENOTDIR: 'a part of the path is not a directory',
-}
-
 /** A handler for the rejection of a read. @throws CliError with the reason; errors of another kind as they are */
 export function throwReadError(path: string): (error: unknown) => never {
   return (error) => {
-    if (!(error instanceof Error && 'syscall' in error)) throw error
-    const reason = readReasons[codeOf(error)] ?? error.message
+    if (!(error instanceof Error && 'errno' in error)) throw error
+    const reason = getSystemErrorMessage(Number(error.errno))
     throw new CliError(`cannot read ${path}: ${reason}`, { cause: error })
   }
 }
@@ -69,8 +64,9 @@ const CAUSES_MAX = 10
  * The stack traces of an error and its causes. Other properties are left out: a Redis error, for example, has the arguments of its
  * command, and with them a password.
  */
-export function stackTrace(error: unknown, causes = 0): string {
-  if (!(error instanceof Error) || causes > CAUSES_MAX) return ''
-  const cause = stackTrace(error.cause, causes + 1)
-  return `${error.stack ?? error.message}${cause === '' ? '' : `\nCaused by: ${cause}`}`
+export function stackTrace(error: Error): string {
+  const stacks: string[] = []
+  for (let each: unknown = error; each instanceof Error && stacks.length <= CAUSES_MAX; each = each.cause)
+    stacks.push(each.stack ?? each.message)
+  return stacks.join('\nCaused by: ')
 }

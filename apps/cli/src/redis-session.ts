@@ -14,7 +14,7 @@ import {
 } from '@sluice/runtime'
 import type { Context } from './context.ts'
 import { CliError, describeNetworkError, SILENT } from './errors.ts'
-import { convertSettingsErrors, type RedisAccess, redisAccess, type RedisFlags } from './service-access.ts'
+import { convertSettingsErrors, type RedisAccess, redisAccess, type Flags } from './service-access.ts'
 import { redactUrl } from './terminal.ts'
 
 /** Redis and its replicas normally respond within milliseconds. */
@@ -58,6 +58,7 @@ export async function withRedis<Result>(
     }
     return await task(redis, durable)
   } catch (error) {
+    if (error instanceof RegistryError) throw new CliError(error.message, { cause: error })
     const address = `Redis at ${redactUrl(url)}`
     if (danger !== undefined && error instanceof NotReplicatedError)
       throw new CliError(`${address} ${danger}. Correct this, and repeat the command`, { cause: error })
@@ -89,19 +90,13 @@ function describeRedisError(error: unknown): string | undefined {
 
 /** Opens the registry of projects and keys for one task. @throws CliError when Redis is unavailable, or the registry rejects it */
 export async function withRegistry<Result>(
-  flags: RedisFlags,
+  flags: Flags,
   context: Context,
   task: (registry: Registry) => Promise<Result>,
 ): Promise<Result> {
   const access = await redisAccess(flags, context)
   const prefix = installationNames(access.prefix).registryPrefix
-  return withRedis(access, async (redis, durable) => {
-    try {
-      return await task(new Registry(redis, prefix, Date.now, durable))
-    } catch (error) {
-      throw error instanceof RegistryError ? new CliError(error.message, { cause: error }) : error
-    }
-  })
+  return withRedis(access, (redis, durable) => task(new Registry(redis, prefix, Date.now, durable)))
 }
 
 export async function keysOf({ projects, keys }: Registry, projectId: string): Promise<ApiKeyRecord[]> {

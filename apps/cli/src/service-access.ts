@@ -6,11 +6,9 @@ import type { Context } from './context.ts'
 import { CliError, codeOf, throwReadError } from './errors.ts'
 import { SLUICE } from './options.ts'
 
-export type RedisFlags = Partial<Record<'redisUrl' | 'prefix', string>>
-export type ClickHouseFlags = Partial<
-  Record<'clickhouseUrl' | 'clickhouseUsername' | 'clickhouseDatabase', string>
->
-export type ApiFlags = Partial<Record<'apiUrl' | 'apiKey', string>>
+type ClickHouseFlag = 'clickhouseUrl' | 'clickhouseUsername' | 'clickhouseDatabase'
+/** The connection options of a command, which are those of the services that it uses. */
+export type Flags = Partial<Record<'redisUrl' | 'prefix' | 'apiUrl' | 'apiKey' | ClickHouseFlag, string>>
 
 export type RedisAccess = Readonly<Awaited<ReturnType<typeof redisAccess>>>
 export type ApiAccess = Readonly<Awaited<ReturnType<typeof apiAccess>>>
@@ -20,7 +18,7 @@ type SettingSources = Pick<Context, 'environment' | 'dataDirectory'>
 // Each setting comes from a flag, else from the environment, else from local.json. The credentials in local.json are used only with the
 // address next to them: a password or key of the local services is never sent to another server.
 
-export async function redisAccess(flags: RedisFlags, sources: SettingSources) {
+export async function redisAccess(flags: Flags, sources: SettingSources) {
   const { environment } = sources
   const url = flags.redisUrl || environment['REDIS_URL'] || (await readLocalServices(sources)).redisUrl
   if (url === undefined) throw noAddress('Redis', 'REDIS_URL', '--redis-url')
@@ -41,7 +39,7 @@ export async function redisAccess(flags: RedisFlags, sources: SettingSources) {
 
 /** @param redis of the same installation. The address in local.json counts only with the Redis next to it: others have other tables */
 export async function clickhouseAccess(
-  flags: ClickHouseFlags,
+  flags: Flags,
   sources: SettingSources,
   redis?: Pick<RedisAccess, 'url'>,
 ): Promise<ClickHouseAccess> {
@@ -61,15 +59,16 @@ export async function clickhouseAccess(
   return convertSettingsErrors(() => clickhouseAccessFrom(readSettings(clickhouseSettings, settings)))
 }
 
-export async function apiAccess(flags: ApiFlags, sources: SettingSources) {
+export async function apiAccess(flags: Flags, sources: SettingSources) {
   const { environment } = sources
   const known = await readLocalServices(sources)
   const url = flags.apiUrl || environment['SLUICE_API_URL'] || known.apiUrl
   if (url === undefined) throw noAddress('API', 'SLUICE_API_URL', '--api-url')
   // The address is not printed: it may contain a password.
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+  const { protocol = '', username = '', password = '' } = URL.parse(url) ?? {}
+  if (!/^https?:$/.test(protocol))
     throw new CliError('the address of the API must start with http:// or https://')
-  if (new URL(url).username !== '' || new URL(url).password !== '')
+  if (username + password !== '')
     throw new CliError('the address of the API must not contain a user or a password')
   const key =
     flags.apiKey ?? (environment['SLUICE_API_KEY'] || (url === known.apiUrl ? known.apiKey : undefined))
@@ -78,8 +77,7 @@ export async function apiAccess(flags: ApiFlags, sources: SettingSources) {
       `no API key is configured: create one with \`${SLUICE} keys create\`, and set SLUICE_API_KEY or pass --api-key`,
     )
   }
-  // The address of the logs resource. The given one is the host's, or a base address that ends with the version.
-  return { url: `${url.replace(/\/+$/, '').replace(/\/v1$/, '')}/v1/logs`, key }
+  return { url, key }
 }
 
 /** Invalid settings are reported to the user who set them. @throws CliError */

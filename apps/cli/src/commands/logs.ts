@@ -7,7 +7,7 @@ import { Follower, followUntil } from '../logs/follow.ts'
 import { type LogFilter, type LogRow, LogSource, type TimeRange } from '../logs/log-source.ts'
 import { parseMetadataFilter } from '../logs/metadata-filter.ts'
 import { integer, JSON_OPTION, SLUICE, someOf, withConnections, withExamples } from '../options.ts'
-import { clickhouseAccess, type ClickHouseFlags, readLocalServices } from '../service-access.ts'
+import { clickhouseAccess, type Flags, readLocalServices } from '../service-access.ts'
 import { escapeControls, painter } from '../terminal.ts'
 import { parseTime, toPreciseTime } from '../times.ts'
 
@@ -79,7 +79,7 @@ const WHERE_HELP = `
 Strings are compared with upper and lower case. Objects and arrays do not match. metadata.http.status is the status in
 http, or the single name "http.status".`
 
-interface LogsOptions extends ClickHouseFlags, LogFilter, Partial<TimeRange> {
+interface LogsOptions extends Flags, LogFilter, Partial<TimeRange> {
   project?: string
   limit: number
   follow?: true

@@ -4,7 +4,7 @@ import { toCliError } from '../clickhouse-session.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { withConnections, withExamples } from '../options.ts'
-import { clickhouseAccess, type ClickHouseFlags } from '../service-access.ts'
+import { clickhouseAccess, type Flags } from '../service-access.ts'
 import { redactUrl } from '../terminal.ts'
 
 export function define(command: Command, context: Context): void {
@@ -12,7 +12,7 @@ export function define(command: Command, context: Context): void {
     withConnections(command, 'clickhouse'),
     ['migrate', 'the database of `npm start`, or of CLICKHOUSE_URL'],
     ['migrate --clickhouse-url http://clickhouse:8123', 'another server'],
-  ).action(async (flags: ClickHouseFlags) => {
+  ).action(async (flags: Flags) => {
     const access = await clickhouseAccess(flags, context)
     const migrations = await readMigrations(migrationsFolder)
     const applied = await migrate(access, migrations).catch((error: unknown) => {

@@ -13,7 +13,7 @@ import type { Context } from '../context.ts'
 import { throwReadError } from '../errors.ts'
 import { integer, JSON_OPTION, requireYes, SLUICE, withConnections, withExamples } from '../options.ts'
 import { keysOf, withRegistry } from '../redis-session.ts'
-import type { ClickHouseFlags } from '../service-access.ts'
+import type { Flags } from '../service-access.ts'
 import { type Listing, printList } from '../terminal.ts'
 import { deleteRows } from './rows.ts'
 
@@ -80,7 +80,7 @@ export function define(projects: Command, context: Context): void {
       .option('--rows', 'delete its rows and dead letters, too')
       .option('--yes', 'confirms that the project is to be deleted'),
     'clickhouse',
-  ).action(async (id: string, given: ClickHouseFlags & { rows?: true; yes?: true }) => {
+  ).action(async (id: string, given: Flags & { rows?: true; yes?: true }) => {
     const { rows, yes } = given
     const keys = (await withProjects((registry) => keysOf(registry, id))).length
     const what = `the project ${id} and its ${keys === 1 ? 'key' : `${keys} keys`}`

@@ -8,7 +8,7 @@ import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { logCondition, type LogFilter, type TimeRange } from '../logs/log-source.ts'
 import { requireYes, withConnections, withExamples } from '../options.ts'
-import { clickhouseAccess, type ClickHouseFlags, redisAccess, type RedisFlags } from '../service-access.ts'
+import { clickhouseAccess, type Flags, redisAccess } from '../service-access.ts'
 import { readRedis } from '../status/status.ts'
 import { escapeControls, formatCount } from '../terminal.ts'
 import { withLogFilter } from './logs.ts'
@@ -37,7 +37,7 @@ export function define(rows: Command, context: Context): void {
     .action((given: RowDeletion) => deleteRows({ ...rows.opts(), ...given }, context))
 }
 
-interface RowDeletion extends RedisFlags, ClickHouseFlags, LogFilter, Partial<TimeRange> {
+interface RowDeletion extends Flags, LogFilter, Partial<TimeRange> {
   readonly project: string
   readonly yes?: true
 }

@@ -10,7 +10,7 @@ import { formatLineRanges, type LineRange, linesToSkip, parseLineRanges } from '
 import { SendReport } from '../send/report.ts'
 import { sendSource } from '../send/send-source.ts'
 import { EntrySender } from '../send/sender.ts'
-import { apiAccess, type ApiFlags } from '../service-access.ts'
+import { apiAccess, type Flags } from '../service-access.ts'
 import { formatCount } from '../terminal.ts'
 import { parseDuration } from '../times.ts'
 
@@ -57,7 +57,7 @@ as an entry with all its fields; names such as "severity", "@timestamp" and "msg
 comes from the flags. Any other line becomes the message of an entry. Blank lines are skipped. With --raw, each line is a
 message. Lines of stdin are sent within a second.`
 
-interface SendOptions extends ApiFlags {
+interface SendOptions extends Flags {
   level: Level
   service?: string
   environment?: string

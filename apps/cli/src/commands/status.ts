@@ -4,7 +4,7 @@ import { processClock } from '@sluice/runtime'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { integer, withConnections, withExamples } from '../options.ts'
-import { clickhouseAccess, type ClickHouseFlags, redisAccess, type RedisFlags } from '../service-access.ts'
+import { clickhouseAccess, type Flags, redisAccess } from '../service-access.ts'
 import {
   type QueueStatus,
   type Reading,
@@ -42,7 +42,7 @@ export function define(command: Command, context: Context): void {
   ).action((given: StatusOptions) => showStatus(given, context))
 }
 
-interface StatusOptions extends RedisFlags, ClickHouseFlags {
+interface StatusOptions extends Flags {
   watch?: true
   interval: number
   json?: true
@@ -172,13 +172,11 @@ function rate(perSecond: number): string {
   return perSecond > 0 && perSecond < 10 ? perSecond.toFixed(1) : count(Math.round(perSecond))
 }
 
-const bytesFormat = new Intl.NumberFormat('en-US', { notation: 'compact', maximumSignificantDigits: 3 })
-const BYTE_UNITS: Readonly<Record<string, string>> = { K: ' kB', M: ' MB', B: ' GB', T: ' TB' }
+const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB']
 
 function bytes(value: number): string {
-  const formatted = bytesFormat.format(value)
-  const unit = BYTE_UNITS[formatted.at(-1) ?? '']
-  return unit === undefined ? `${formatted} B` : `${formatted.slice(0, -1)}${unit}`
+  const power = Math.min(BYTE_UNITS.length - 1, Math.floor(Math.log10(Math.max(1, value)) / 3))
+  return `${Number((value / 1_000 ** power).toPrecision(3))} ${BYTE_UNITS[power]}`
 }
 
 /** For example `0.82 s`, `42 s`, `5 min 3 s`, `2 h 3 min` or `5 d 2 h`. */

@@ -42,8 +42,9 @@ export interface TimeRange {
   readonly until: string
 }
 
-const COLUMNS =
-  'id, project_id, timestamp, received_at, level, service, environment, source, message, url, pathname, stack, metadata_text'
+const ARRIVAL = 'id, toUnixTimestamp64Milli(received_at) AS receivedAtMs'
+const COLUMNS = `${ARRIVAL}, project_id, timestamp, received_at, level, service, environment, source, message, url, pathname, stack,
+  metadata_text`
 
 /** An entry as ClickHouse returns it. Absent strings are empty. Times are UTC, in ClickHouse's form. */
 export type LogRow = Readonly<
@@ -65,7 +66,7 @@ const SMALL_QUERY_DEADLINE_MS = 15_000
 /** The parsing of rows relies on these, whatever the profile of the server or the user says. */
 const settings = {
   date_time_output_format: 'simple',
-  output_format_json_quote_64bit_integers: 1,
+  output_format_json_quote_64bit_integers: 0,
   // When the user stops reading, ClickHouse must stop searching.
   cancel_http_readonly_queries_on_client_close: 1,
 } as const
@@ -75,34 +76,29 @@ type Params = Readonly<Record<string, unknown>>
 /** The entries of one project that match one filter, in ClickHouse. What users pass is in the parameters of queries only. */
 export class LogSource {
   readonly #client: ClickHouseClient
-  readonly #matches: string
-  readonly #params: Params
+  readonly #conditionOf: (range?: Partial<TimeRange>) => ReturnType<typeof logCondition>
   readonly #signal: AbortSignal
 
   constructor(client: ClickHouseClient, projectId: string, filter: LogFilter, signal: AbortSignal) {
-    const { condition, params } = logCondition(projectId, filter)
     this.#client = client
     this.#signal = signal
-    this.#params = params
-    this.#matches = condition
+    this.#conditionOf = (range) => logCondition(projectId, filter, range)
   }
 
-  newest({ from, until }: TimeRange, limit: number): AsyncGenerator<(LogRow & Arrival)[]> {
-    const begin = from === undefined ? '' : "AND timestamp >= {from:DateTime64(6, 'UTC')}"
+  newest(range: TimeRange, limit: number): AsyncGenerator<(LogRow & Arrival)[]> {
     // Without a deadline: the user may read the first entries for any length of time.
     return this.#stream(
       `SELECT * FROM (
-        SELECT ${COLUMNS} FROM logs
-        WHERE ${this.#matches} AND timestamp < {until:DateTime64(6, 'UTC')} ${begin}
+        SELECT ${COLUMNS} FROM logs WHERE ${this.#conditionOf(range).condition}
         ORDER BY timestamp DESC, ${ID_ORDER} DESC LIMIT {limit:UInt32}
       ) ORDER BY timestamp, ${ID_ORDER}`,
-      { limit, until, from },
+      { limit, ...range },
     )
   }
 
   async hasAfter({ until }: TimeRange): Promise<boolean> {
-    const query = `SELECT 1 FROM logs WHERE ${this.#matches} AND timestamp >= {until:DateTime64(6, 'UTC')} LIMIT 1`
-    return (await this.#query(query, { until })).length > 0
+    const { condition } = this.#conditionOf({ from: until })
+    return (await this.#query(`SELECT 1 FROM logs WHERE ${condition} LIMIT 1`, { from: until })).length > 0
   }
 
   async hasEntries(): Promise<boolean> {
@@ -114,25 +110,24 @@ export class LogSource {
    * the future, from a machine whose clock is ahead, counts as now: otherwise it would hide everything that is received until then.
    */
   async newestReceivedMs(fromMs: number): Promise<number> {
-    const [row] = await this.#query<{ newest: string }>(
-      `SELECT least(max(received_at), now64(3, 'UTC')) AS newest FROM logs
+    const [row] = await this.#query<{ newest: number }>(
+      `SELECT toUnixTimestamp64Milli(least(max(received_at), now64(3, 'UTC'))) AS newest FROM logs
        WHERE project_id = {project:String} AND received_at >= {from:DateTime64(3, 'UTC')}`,
       { from: toClickHouseTime(fromMs) },
     )
-    return row === undefined ? 0 : toEpochMs(row.newest)
+    return row?.newest ?? 0
   }
 
   /** Entries received at `fromMs` or later: the oldest or the newest `limit`, oldest first. */
   async arrivals(fromMs: number, limit: number, end: 'oldest' | 'newest'): Promise<Arrival[]> {
     const direction = end === 'oldest' ? 'ASC' : 'DESC'
-    const rows = await this.#query<Pick<LogRow, 'id' | 'received_at'>>(
-      `SELECT id, received_at FROM logs
-       WHERE ${this.#matches} AND received_at >= {from:DateTime64(3, 'UTC')}
+    const rows = await this.#query<Arrival>(
+      `SELECT ${ARRIVAL} FROM logs
+       WHERE ${this.#conditionOf().condition} AND received_at >= {from:DateTime64(3, 'UTC')}
        ORDER BY received_at ${direction}, ${ID_ORDER} ${direction} LIMIT {limit:UInt32}`,
       { from: toClickHouseTime(fromMs), limit },
     )
-    if (end === 'newest') rows.reverse()
-    return rows.map((row) => ({ id: row.id, receivedAtMs: toEpochMs(row.received_at) }))
+    return end === 'newest' ? rows.toReversed() : rows
   }
 
   async *entries(found: readonly Arrival[]): AsyncGenerator<(LogRow & Arrival)[]> {
@@ -150,12 +145,7 @@ export class LogSource {
 
   async *#stream(query: string, params: Params): AsyncGenerator<(LogRow & Arrival)[]> {
     const result = await this.#send(query, params, this.#signal)
-    for await (const rows of result.stream<LogRow>()) {
-      yield rows.map((row) => {
-        const entry = row.json<LogRow>()
-        return Object.assign(entry, { receivedAtMs: toEpochMs(entry.received_at) })
-      })
-    }
+    for await (const rows of result.stream<LogRow & Arrival>()) yield rows.map((row) => row.json())
   }
 
   async #query<Row>(query: string, params: Params = {}): Promise<Row[]> {
@@ -171,7 +161,7 @@ export class LogSource {
   #send(query: string, params: Params, signal: AbortSignal) {
     return this.#client.query({
       query,
-      query_params: { ...this.#params, ...params },
+      query_params: { ...this.#conditionOf().params, ...params },
       format: 'JSONEachRow',
       clickhouse_settings: settings,
       // Hundreds of ids are too long for a URL.
@@ -180,5 +170,3 @@ export class LogSource {
     })
   }
 }
-
-const toEpochMs = (time: string): number => Date.parse(`${time.replace(' ', 'T')}Z`)

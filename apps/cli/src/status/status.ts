@@ -5,11 +5,10 @@ import {
   QueueGauge,
   readProcesses,
   type RecentLag,
-  type ServerMemory,
   type ShardReading,
   withoutSecrets,
 } from '@sluice/ops'
-import { Registry, type RegistryState } from '@sluice/projects'
+import { Registry } from '@sluice/projects'
 import { queuedRows, readRowTotals, type RowTotals, ShardCount } from '@sluice/queue'
 import { installationNames, processClock, readRedisTimeMs, redisServers } from '@sluice/runtime'
 import { withClickHouse } from '../clickhouse-session.ts'
@@ -24,22 +23,9 @@ export interface ShardRows extends ShardReading {
   readonly totals: RowTotals
 }
 
-export interface RedisReading {
-  readonly shards: readonly ShardRows[]
-  readonly servers: readonly ServerMemory[]
-  readonly processes: readonly ProcessReport[] | undefined
-  readonly registry: RegistryState | undefined
-  /** When the totals were read, on the monotonic clock. */
-  readonly atMs: number
-}
-
 /** What Redis and ClickHouse know at one moment. What could not be read is undefined, and `errors` says why. */
-export interface Reading {
-  readonly redis: RedisReading | undefined
-  /** `today`: since midnight, UTC. */
-  readonly deadLetters: { readonly total: number; readonly today: number } | undefined
-  readonly errors: readonly string[]
-}
+export type Reading = Awaited<ReturnType<typeof readStatus>>
+export type RedisReading = Awaited<ReturnType<typeof readRedis>>
 
 /**
  * Reads both services at the same time, each over a new connection: after an outage or a failover, the next reading is right again.
@@ -47,10 +33,7 @@ export interface Reading {
  *
  * @throws programming errors. What ioredis and the readers throw for an operating error without a class of its own is an `Error`.
  */
-export async function readStatus(
-  access: RedisAccess,
-  clickhouse: () => Promise<ClickHouseAccess>,
-): Promise<Reading> {
+export async function readStatus(access: RedisAccess, clickhouse: () => Promise<ClickHouseAccess>) {
   const errors: string[] = []
   const report = (error: unknown): undefined => {
     if (!(error instanceof CliError) && Object(error).constructor !== Error) throw error
@@ -68,7 +51,7 @@ export async function readStatus(
 const monotonicMs = (): number => processClock.nowMs()
 
 /** @param errors gets what could not be read */
-export async function readRedis(access: RedisAccess, errors: string[]): Promise<RedisReading> {
+export async function readRedis(access: RedisAccess, errors: string[]) {
   /** In a cluster, a node may be unavailable while others are not. */
   const report = (what: string) => (error: unknown) =>
     void errors.push(`${what} were not read: ${messageOf(error)}`)
@@ -95,6 +78,7 @@ export async function readRedis(access: RedisAccess, errors: string[]): Promise<
         return hash === undefined ? [] : [{ ...reading, totals: readRowTotals(hash) }]
       }),
     )
+    /** When the totals were read, on the monotonic clock. */
     const atMs = monotonicMs()
     const processes = await readProcesses(redis, access.prefix).catch(report('the processes'))
     const { identity } = new Registry(redis, installationNames(access.prefix).registryPrefix)
@@ -112,50 +96,25 @@ const messageOf = (error: unknown): string =>
     ? error.message
     : withoutSecrets(error instanceof Error ? error.message : 'unknown')
 
-/** Entries per second between two readings: added to the queue, stored in the table of logs, and stored as dead letters. */
-type Rates = Readonly<Record<'intervalS' | 'added' | 'inserted' | 'deadLettered', number>>
-
-/** The state of one shard or of all. Chunks are counted by state. */
-export interface QueueStatus extends Omit<ShardReading, 'shard'> {
-  /** Rows in the queue, including the rows of failed chunks. */
-  readonly rows: number
-  readonly rates: Rates | undefined
-}
-
 /** Everything that `sluice status` shows. What could not be read is undefined, and `errors` says why. */
-export interface Status extends Pick<Reading, 'deadLetters' | 'errors'> {
-  /** By the clock of this machine, ms since 1970. */
-  readonly atMs: number
-  readonly queue: QueueStatus | undefined
-  readonly shards: readonly (QueueStatus & { readonly shard: number })[]
-  /** Of all workers. Undefined if none has stored a chunk in the last minute. */
-  readonly lag: RecentLag | undefined
-  /** `headroomS`: time until the limit at the rate of the readings so far. Infinity if the memory does not grow. */
-  readonly servers: readonly (ServerMemory & { readonly headroomS: number })[]
-  readonly processes: readonly ProcessReport[] | undefined
-  /** Whether the projects in Redis are those of the installation. */
-  readonly registry: RegistryState | undefined
-}
+export type Status = ReturnType<typeof statusOf>
+export type QueueStatus = ReturnType<typeof queueOf>
 
+/** @param atMs by the clock of this machine, since 1970 */
 export function statusOf(
   { redis, deadLetters, errors }: Reading,
   before: Reading | undefined,
   trend: Pick<MemoryTrend, 'headroomS'>,
   atMs: number,
-): Status {
-  const shards = (redis?.shards ?? []).map(({ totals, ...reading }) =>
-    Object.assign(reading, {
-      // A worker may confirm a batch between the two readings of a shard.
-      rows: Math.max(0, queuedRows(totals)),
-      rates: ratesOf(reading.shard, redis, before?.redis),
-    }),
-  )
+) {
+  const queue = (shards: readonly ShardRows[]) => queueOf(shards, redis?.atMs ?? 0, before?.redis)
   return {
     atMs,
-    queue: redis && sumOf(shards),
-    shards,
+    queue: redis && queue(redis.shards),
+    shards: redis?.shards.map((each) => ({ shard: each.shard, ...queue([each]) })) ?? [],
     lag: lagOf(redis?.processes ?? []),
     deadLetters,
+    // Until the limit at the rate of the readings so far. Infinity if the memory does not grow.
     servers: redis?.servers.map((memory) => ({ ...memory, headroomS: trend.headroomS(memory) })) ?? [],
     processes: redis?.processes,
     registry: redis?.registry,
@@ -163,38 +122,41 @@ export function statusOf(
   }
 }
 
-/** Undefined without an earlier reading of the shard, and if its totals have gone back: Redis was restored or replaced. */
-function ratesOf(shard: number, now: RedisReading | undefined, before: RedisReading | undefined) {
-  const [totals, earlier] = [now, before].map((at) => at?.shards.find((each) => each.shard === shard)?.totals)
-  if (totals === undefined || earlier === undefined) return undefined
-  const intervalS = ((now?.atMs ?? 0) - (before?.atMs ?? 0)) / 1_000
-  const rate = (name: keyof RowTotals): number => (totals[name] - earlier[name]) / intervalS
-  const rates = {
-    intervalS,
-    added: rate('added'),
-    inserted: rate('inserted'),
-    deadLettered: rate('deadLettered'),
-  }
-  return Object.values(rates).every((value) => value >= 0) ? rates : undefined
-}
-
-/** The sums of some members. */
-function totalsOf<Name extends string>(items: readonly Readonly<Record<Name, number>>[], ...names: Name[]) {
-  const sums = names.map((name) => [name, items.reduce((sum, item) => sum + item[name], 0)])
-  return Object.fromEntries(sums) as Record<Name, number>
-}
-
-function sumOf(shards: readonly QueueStatus[]): QueueStatus {
-  const rates = shards.flatMap((shard) => shard.rates ?? [])
-  const { intervalS } = rates[0] ?? {}
-  const areKnown = intervalS !== undefined && rates.length === shards.length
+/** The state of one shard or of all. Chunks are counted by state. */
+function queueOf(shards: readonly ShardRows[], atMs: number, before: RedisReading | undefined) {
+  const sum = (valueOf: (shard: ShardRows) => number): number =>
+    shards.reduce((total, shard) => total + valueOf(shard), 0)
   return {
-    ...totalsOf(shards, 'rows', 'waiting', 'delayed', 'inHand', 'failed'),
+    // With the rows of failed chunks. A worker may confirm a batch between the two readings of a shard.
+    rows: sum(({ totals }) => Math.max(0, queuedRows(totals))),
+    waiting: sum(({ waiting }) => waiting),
+    delayed: sum(({ delayed }) => delayed),
+    inHand: sum(({ inHand }) => inHand),
+    failed: sum(({ failed }) => failed),
     oldestAgeS: Math.max(0, ...shards.map(({ oldestAgeS }) => oldestAgeS)),
-    rates: areKnown ? { intervalS, ...totalsOf(rates, 'added', 'inserted', 'deadLettered') } : undefined,
+    rates: ratesOf(shards, atMs, before),
   }
 }
 
+/**
+ * Entries per second: added to the queue, stored in the table of logs, and stored as dead letters. Undefined without an earlier reading of
+ * each shard, and if totals have gone back: Redis was restored or replaced.
+ */
+function ratesOf(shards: readonly ShardRows[], atMs: number, before: RedisReading | undefined) {
+  if (before === undefined || shards.length === 0) return undefined
+  const intervalS = (atMs - before.atMs) / 1_000
+  const rates = { intervalS, added: 0, inserted: 0, deadLettered: 0 }
+  for (const { shard, totals } of shards) {
+    const earlier = before.shards.find((each) => each.shard === shard)?.totals
+    for (const name of ['added', 'inserted', 'deadLettered'] as const) {
+      if (earlier === undefined || totals[name] < earlier[name]) return undefined
+      rates[name] += (totals[name] - earlier[name]) / intervalS
+    }
+  }
+  return rates
+}
+
+/** Of all workers. Undefined if none has stored a chunk in the last minute. */
 function lagOf(processes: readonly ProcessReport[]): RecentLag | undefined {
   const lags = processes.flatMap(({ lag, isSilent }) => (isSilent ? [] : (lag ?? [])))
   const chunks = lags.reduce((sum, lag) => sum + lag.chunks, 0)

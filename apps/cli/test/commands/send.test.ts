@@ -146,7 +146,7 @@ describe('sends', () => {
     const compressed = await file('b.log.xz', Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 1, 2]))
     for (const [path, reason] of [
       [compressed, 'it is compressed (xz); convert it first: xz -dc FILE | …'],
-      [join(folder, 'missing\u009B.log'), 'no such file'],
+      [join(folder, 'missing\u009B.log'), 'no such file or directory'],
       [folder, 'it is a directory'],
     ] as const) {
       const stderr = `sluice: cannot read ${path.replace('\u009B', String.raw`\u009b`)}: ${reason}\n`
@@ -233,7 +233,7 @@ describe('a permanent failure stops the sending', () => {
     const { code, stderr } = await send([await file('a.log', lines(2_000))])
     expect(code).toBe(1)
     expect(stderr).toBe(
-      `sluice: the API at ${api.url}/v1/logs rejected the request: the API key is missing, malformed, unknown, expired or revoked (401); set SLUICE_API_KEY or pass --api-key\n`,
+      `sluice: the API at ${api.url} rejected the request: the API key is missing, malformed, unknown, expired or revoked (401); set SLUICE_API_KEY or pass --api-key\n`,
     )
     expect(received.length).toBeLessThanOrEqual(4)
   })
@@ -245,7 +245,7 @@ describe('a permanent failure stops the sending', () => {
   ])('%i, and its entries are not counted as sent', async (status, body, reason) => {
     responders = [(response) => json(response, status, body)]
     const { stdout, stderr } = await send([await file('a.log', 'text')])
-    expect(stderr).toBe(`sluice: the API at ${api.url}/v1/logs rejected the request: ${reason}\n`)
+    expect(stderr).toBe(`sluice: the API at ${api.url} rejected the request: ${reason}\n`)
     expect(stdout).toMatch(
       /^Stopped at line 1: 0 of 1 entries sent, 0 accepted, 0 rejected, 1 not sent or without a response; /,
     )
@@ -263,7 +263,7 @@ describe('a permanent failure stops the sending', () => {
     const url = 'http://127.0.0.1:2'
     expect(await send([await file('a.log', 'text'), '--api-url', url])).toMatchObject({
       code: 1,
-      stderr: `sluice: the API at ${url}/v1/logs refused the connection; \`npm start\` starts a local API\n`,
+      stderr: `sluice: the API at ${url} refused the connection; \`npm start\` starts a local API\n`,
     })
   })
 })
