@@ -20,8 +20,8 @@ type SettingSources = Pick<Context, 'environment' | 'dataDirectory'>
 
 export async function redisAccess(flags: Flags, sources: SettingSources) {
   const { environment } = sources
-  const url = flags.redisUrl || environment['REDIS_URL'] || (await readLocalServices(sources)).redisUrl
-  if (url === undefined) throw noAddress('Redis', 'REDIS_URL', '--redis-url')
+  const given = flags.redisUrl || environment['REDIS_URL'] || (await readLocalServices(sources)).redisUrl
+  const url = given ?? noAddress('Redis', 'REDIS_URL', '--redis-url')
   const prefix = flags.prefix ?? environment['SLUICE_PREFIX']
   const settings = convertSettingsErrors(() => {
     parseRedisUrl(url)
@@ -46,8 +46,8 @@ export async function clickhouseAccess(
   const { environment } = sources
   const { clickhouse: known, redisUrl } = await readLocalServices(sources)
   const localUrl = redis === undefined || redis.url === redisUrl ? known?.url : undefined
-  const url = flags.clickhouseUrl || environment['CLICKHOUSE_URL'] || localUrl
-  if (url === undefined) throw noAddress('ClickHouse', 'CLICKHOUSE_URL', '--clickhouse-url')
+  const given = flags.clickhouseUrl || environment['CLICKHOUSE_URL'] || localUrl
+  const url = given ?? noAddress('ClickHouse', 'CLICKHOUSE_URL', '--clickhouse-url')
   const local = url === known?.url ? known : undefined
   const settings = {
     ...environment,
@@ -62,8 +62,8 @@ export async function clickhouseAccess(
 export async function apiAccess(flags: Flags, sources: SettingSources) {
   const { environment } = sources
   const known = await readLocalServices(sources)
-  const url = flags.apiUrl || environment['SLUICE_API_URL'] || known.apiUrl
-  if (url === undefined) throw noAddress('API', 'SLUICE_API_URL', '--api-url')
+  const given = flags.apiUrl || environment['SLUICE_API_URL'] || known.apiUrl
+  const url = given ?? noAddress('API', 'SLUICE_API_URL', '--api-url')
   // The address is not printed: it may contain a password.
   const { protocol = '', username = '', password = '' } = URL.parse(url) ?? {}
   if (!/^https?:$/.test(protocol))
@@ -89,8 +89,8 @@ export function convertSettingsErrors<Result>(read: () => Result): Result {
   }
 }
 
-function noAddress(service: string, variable: string, flag: string): CliError {
-  return new CliError(
+function noAddress(service: string, variable: string, flag: string): never {
+  throw new CliError(
     `no ${service} address is configured: start the local services with \`npm start\`, set ${variable}, or pass ${flag}`,
   )
 }

@@ -16,14 +16,16 @@ export function painter(colours: boolean): Paint {
 // oxlint-disable-next-line no-control-regex -- it must match control characters, to escape them
 const CONTROLS = /[\u0000-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu
 
-const shortEscapes: Readonly<Record<string, string>> = { '\n': 'n', '\r': 'r', '\t': 't', '\u001B': 'e' }
+const shortEscapes: Readonly<Record<string, string>> = {
+  '\n': String.raw`\n`,
+  '\r': String.raw`\r`,
+  '\t': String.raw`\t`,
+  '\u001B': String.raw`\e`,
+}
 
 /** Makes an untrusted string safe to print: one line, without control characters. */
 export function escapeControls(text: string): string {
-  return text.replace(CONTROLS, (character) => {
-    const letter = shortEscapes[character]
-    return letter === undefined ? unicodeEscape(character) : `\\${letter}`
-  })
+  return text.replace(CONTROLS, (character) => shortEscapes[character] ?? unicodeEscape(character))
 }
 
 /** Makes untrusted JSON safe to print: the same value, without control characters. */
@@ -66,11 +68,7 @@ export async function printList<Item extends object>(
 export function table(rows: readonly (readonly string[])[], paint: Paint): string {
   const safe = rows.map((row) => row.map(escapeControls))
   const widths = (safe[0] ?? []).map((_, column) => Math.max(...safe.map((row) => row[column]?.length ?? 0)))
-  const lines = safe.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
+  const pad = (cell: string, column: number): string => cell.padEnd(widths[column] ?? 0)
+  const lines = safe.map((row) => row.map(pad).join('  ').trimEnd())
   return lines.map((line, index) => `${index === 0 ? paint('dim', line) : line}\n`).join('')
 }

@@ -11,9 +11,10 @@ export function define(keys: Command, context: Context): void {
   const { stdout, stderr } = context
   const withKeys = <Result>(task: (registry: Registry) => Promise<Result>): Promise<Result> =>
     withRegistry(keys.opts(), context, task)
-  const printJson = (object: object): Promise<void> => stdout.write(`${JSON.stringify(object)}\n`)
-  /** Only the key itself goes to stdout, for scripts: KEY=$(sluice keys create …). */
-  async function printKey(key: string, sentence: string): Promise<void> {
+  /** Without `--json`, only the key itself goes to stdout, for scripts: KEY=$(sluice keys create …). */
+  async function printKey(made: NewKey, json: true | undefined, sentence: string): Promise<void> {
+    const { key, record, ...rest } = made
+    if (json) return stdout.write(`${JSON.stringify({ key, ...record, ...rest })}\n`)
     await stderr.write(`${sentence} It is not shown again; store it where only the sender can read it:\n`)
     await stdout.write(`${key}\n`)
   }
@@ -45,8 +46,8 @@ export function define(keys: Command, context: Context): void {
     .option(...JSON_OPTION)
     .action(async ({ project, json, scope, ...rest }: CreateOptions) => {
       const options = scope === undefined ? rest : { ...rest, scopes: scope }
-      const { key, record } = await withKeys((registry) => registry.keys.create(project, options))
-      await (json ? printJson({ key, ...record }) : printKey(key, `${describeNewKey(record)}.`))
+      const made = await withKeys((registry) => registry.keys.create(project, options))
+      await printKey(made, json, `${describeNewKey(made.record)}.`)
     })
 
   keys
@@ -72,10 +73,9 @@ export function define(keys: Command, context: Context): void {
     )
     .option(...JSON_OPTION)
     .action(async (keyId: string, { overlap, json }: { overlap: number; json?: true }) => {
-      const { key, record, replaced } = await withKeys((registry) => registry.keys.rotate(keyId, overlap))
-      if (json) return printJson({ key, ...record, replaced })
-      const end = `${replaced.id} stays valid until ${replaced.expiresAt ?? 'it is revoked'}.`
-      return printKey(key, `${describeNewKey(record)}, to replace ${keyId}; ${end}`)
+      const made = await withKeys((registry) => registry.keys.rotate(keyId, overlap))
+      const end = `${keyId} stays valid until ${made.replaced.expiresAt ?? 'it is revoked'}.`
+      await printKey(made, json, `${describeNewKey(made.record)}, to replace ${keyId}; ${end}`)
     })
 
   keys
@@ -87,6 +87,8 @@ export function define(keys: Command, context: Context): void {
       await stdout.write(`Revoked the key ${id} of the project ${projectId}.\n`)
     })
 }
+
+type NewKey = Awaited<ReturnType<Registry['keys']['create']>>
 
 interface CreateOptions {
   project: string

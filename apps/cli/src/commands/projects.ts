@@ -1,11 +1,4 @@
-import {
-  type Project,
-  type ProjectChanges,
-  type ProjectLimits,
-  readBackup,
-  type Registry,
-  writeBackup,
-} from '@sluice/projects'
+import { type Project, type ProjectChanges, readBackup, type Registry, writeBackup } from '@sluice/projects'
 import { type Command, InvalidArgumentError } from 'commander'
 import { readFile } from 'node:fs/promises'
 import * as consumers from 'node:stream/consumers'
@@ -172,7 +165,7 @@ const RETENTIONS = 'days until rows expire: 1, 3, 7, 14, 30, 60, 90, 180, 365, 7
 /** The registry's value for an unlimited rate. */
 const UNLIMITED = 0
 
-function limitCells(limits: ProjectLimits = {}): string[] {
+function limitCells(limits: Project['limits'] = {}): string[] {
   const { entriesPerSecond, burstEntries, bytesPerSecond, burstBytes } = limits
   return [entriesPerSecond, burstEntries, bytesPerSecond, burstBytes].map((limit) =>
     limit === UNLIMITED ? 'unlimited' : `${limit ?? 'default'}`,

@@ -8,7 +8,7 @@ import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { logCondition, type LogFilter, type TimeRange } from '../logs/log-source.ts'
 import { requireYes, withConnections, withExamples } from '../options.ts'
-import { clickhouseAccess, type Flags, redisAccess } from '../service-access.ts'
+import { clickhouseAccess, type Flags, type RedisAccess, redisAccess } from '../service-access.ts'
 import { readRedis } from '../status/status.ts'
 import { escapeControls, formatCount } from '../terminal.ts'
 import { withLogFilter } from './logs.ts'
@@ -105,11 +105,7 @@ function columnOfLetter(name: string): string {
  *
  * @param cachedS how long processes go on accepting entries that are to be deleted
  */
-async function waitForQueue(
-  redis: Parameters<typeof readRedis>[0],
-  cachedS: number,
-  signal: AbortSignal,
-): Promise<void> {
+async function waitForQueue(redis: RedisAccess, cachedS: number, signal: AbortSignal): Promise<void> {
   const startMs = processClock.nowMs()
   for (let elapsedS = 0; elapsedS < QUEUE_WAIT_MAX_S; elapsedS = (processClock.nowMs() - startMs) / 1_000) {
     const { shards } = await readRedis(redis, [])

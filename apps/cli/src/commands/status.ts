@@ -5,24 +5,8 @@ import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { integer, withConnections, withExamples } from '../options.ts'
 import { clickhouseAccess, type Flags, redisAccess } from '../service-access.ts'
-import {
-  type QueueStatus,
-  type Reading,
-  readStatus,
-  type Status,
-  statusJson,
-  statusOf,
-} from '../status/status.ts'
-import {
-  escapeControls,
-  escapeJsonControls,
-  formatCount as count,
-  type Paint,
-  painter,
-  table,
-} from '../terminal.ts'
-
-const INTERVAL_DEFAULT_S = 2
+import { type QueueStatus, readStatus, type Status, statusJson, statusOf } from '../status/status.ts'
+import { escapeControls, formatCount as count, type Paint, painter, table } from '../terminal.ts'
 
 export function define(command: Command, context: Context): void {
   const options = command
@@ -31,7 +15,7 @@ export function define(command: Command, context: Context): void {
       '--interval <seconds>',
       'the time over which rates are measured, and between refreshes',
       integer(1, 60),
-      INTERVAL_DEFAULT_S,
+      2,
     )
     .option('--json', 'print one JSON object; with --watch one per line and interval')
   withExamples(
@@ -53,7 +37,7 @@ async function showStatus(options: StatusOptions, context: Context): Promise<voi
   const redis = await redisAccess(options, context)
   const signal = watch ? context.abortOnInterrupt() : new AbortController().signal
   const trend = new MemoryTrend(() => processClock.nowMs())
-  let before: Reading | undefined
+  let before: Parameters<typeof statusOf>[1]
   for (;;) {
     const now = await readStatus(redis, () => clickhouseAccess(options, context, redis))
     if (signal.aborted) return
@@ -75,7 +59,7 @@ async function showStatus(options: StatusOptions, context: Context): Promise<voi
 const CLEAR_SCREEN = '\u001B[2J\u001B[H'
 
 async function print(status: Status, options: StatusOptions, { stdout }: Context): Promise<void> {
-  if (options.json) return stdout.write(`${escapeJsonControls(statusJson(status))}\n`)
+  if (options.json) return stdout.write(`${statusJson(status)}\n`)
   const start = options.watch && stdout.isTerminal ? CLEAR_SCREEN : ''
   const end = options.watch && !stdout.isTerminal ? '\n' : ''
   await stdout.write(`${start}${statusText(status, painter(stdout.colours))}${end}`)

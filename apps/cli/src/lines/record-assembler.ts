@@ -22,27 +22,23 @@ type Head = Omit<LogLine, 'format'> & Partial<Pick<LogLine, 'format'>>
 /** A record of a log, and the numbers of its lines in the input. */
 export interface LogRecord {
   readonly firstLine: number
-  readonly lastLine: number
+  lastLine: number
   readonly head: Head
-  readonly more: readonly string[]
+  readonly more: string[]
   readonly text: string
+  characters: number
+  /** After the last line. They count only if another line follows. */
+  blankLines: number
+}
+
+function recordOf(head: Head, text: string, number: number): LogRecord {
+  const { length: characters } = head.message
+  return { firstLine: number, lastLine: number, head, more: [], text, characters, blankLines: 0 }
 }
 
 /** A line that is a message, whatever it contains. */
 export function rawRecord(line: string, number: number): LogRecord {
-  return openRecord({ message: line, metadata: {} }, line, number)
-}
-
-interface OpenRecord extends LogRecord {
-  lastLine: number
-  readonly more: string[]
-  characters: number
-  blankLines: number
-}
-
-function openRecord(head: Head, text: string, number: number): OpenRecord {
-  const characters = head.message.length
-  return { firstLine: number, lastLine: number, head, more: [], text, characters, blankLines: 0 }
+  return recordOf({ message: line, metadata: {} }, line, number)
 }
 
 /**
@@ -53,8 +49,9 @@ function openRecord(head: Head, text: string, number: number): OpenRecord {
  */
 export class RecordAssembler {
   readonly #times: TimeReader | undefined
-  #open: OpenRecord | undefined
-  #flushed: OpenRecord | undefined
+  #last: LogRecord | undefined
+  /** Whether the last record may get more lines. */
+  isOpen = false
   #knownLines = 0
   #looseLines = 0
   #hasTimes = false
@@ -64,33 +61,27 @@ export class RecordAssembler {
     this.#times = times
   }
 
-  get hasOpen(): boolean {
-    return this.#open !== undefined
-  }
-
   /** Adds a line. @returns the record before, if this line does not belong to it */
   push(text: string, number: number): LogRecord | undefined {
+    const last = this.#last
     if (text.trim() === '') {
-      if (this.#open !== undefined) this.#open.blankLines += 1
+      if (last !== undefined && this.isOpen) last.blankLines += 1
       return undefined
     }
     if (this.#times === undefined) return rawRecord(text, number)
     const parsed = parseLine(text, this.#times)
-    const before = this.#open ?? this.#flushed
-    if (before !== undefined && this.#belongsTo(before, parsed, text))
-      return this.#continue(before, text, number)
+    if (last !== undefined && this.#belongsTo(last, parsed, text)) return this.#continue(last, text, number)
     return this.#begin(parsed, text, number)
   }
 
   /** Closes the open record, because the input ends or the next line does not come. */
   flush(): LogRecord | undefined {
-    const open = this.#open
-    this.#flushed = open ?? this.#flushed
-    this.#open = undefined
+    const open = this.isOpen ? this.#last : undefined
+    this.isOpen = false
     return open
   }
 
-  #belongsTo(record: OpenRecord, parsed: LogLine | undefined, text: string): boolean {
+  #belongsTo(record: LogRecord, parsed: LogLine | undefined, text: string): boolean {
     if (parsed?.format.isCrash === true && this.#knownLines > 0) return record.head.level === 'error'
     const { isCrash, isWeak } = parsed?.format ?? { isCrash: true }
     if (isCrash !== true && (isWeak !== true || !this.#hasTimes)) return false
@@ -105,16 +96,12 @@ export class RecordAssembler {
     return this.#looseLines <= this.#knownLines * LOOSE_LINES_PER_FORMAT_MAX
   }
 
-  #continue(record: OpenRecord, text: string, number: number): LogRecord | undefined {
-    // Blank lines count only if another line follows.
+  #continue(record: LogRecord, text: string, number: number): LogRecord | undefined {
     const added = [...Array.from({ length: record.blankLines }, () => ''), text]
     const characters = record.characters + added.length + text.length
     const linesBefore = record.more.length + record.blankLines
-    if (
-      record === this.#open &&
-      linesBefore < recordLimits.linesMax &&
-      characters <= recordLimits.charactersMax
-    ) {
+    const { linesMax, charactersMax } = recordLimits
+    if (this.isOpen && linesBefore < linesMax && characters <= charactersMax) {
       record.more.push(...added)
       Object.assign(record, { characters, blankLines: 0, lastLine: number })
       return undefined
@@ -123,26 +110,26 @@ export class RecordAssembler {
     const { metadata } = record.head
     const part = Number(metadata['part'] ?? 1) + 1
     const head = { ...record.head, message: text, record: undefined, metadata: { ...metadata, part } }
-    return this.#replaceOpen(openRecord(head, text, number))
+    return this.#open(recordOf(head, text, number))
   }
 
   #begin(parsed: LogLine | undefined, text: string, number: number): LogRecord | undefined {
     // Without known lines before it, a crash is a line like others.
     const isText = parsed === undefined || (parsed.format.isCrash === true && this.#knownLines === 0)
-    if (isText) return this.#replaceOpen(openRecord({ message: text, metadata: {} }, text, number))
+    if (isText) return this.#open(rawRecord(text, number))
     if (parsed.format.isCrash === true) {
       // It has no time of its own.
-      const { timestamp, service } = (this.#open ?? this.#flushed)?.head ?? {}
+      const { timestamp, service } = this.#last?.head ?? {}
       Object.assign(parsed, { timestamp, service })
     } else this.#knownLines += 1
     this.#hasTimes ||= parsed.timestamp !== undefined
-    return this.#replaceOpen(openRecord(parsed, text, number))
+    return this.#open(recordOf(parsed, text, number))
   }
 
-  #replaceOpen(record: OpenRecord): LogRecord | undefined {
-    const closed = this.#open
-    this.#open = record
-    this.#flushed = undefined
+  #open(record: LogRecord): LogRecord | undefined {
+    const closed = this.flush()
+    this.#last = record
+    this.isOpen = true
     return closed
   }
 }

@@ -66,26 +66,22 @@ export class TimeReader {
     for (const form of forms) {
       const parts = form.exec(string)?.groups
       if (parts === undefined) continue
-      const { month: name = '', clock = '', zone = '' } = parts
-      const month = months.includes(name) ? months.indexOf(name) + 1 : Number(name)
-      const day = Number(parts['day'])
-      const year = parts['year'] ?? this.#newestYear(month, day, clock)
-      return `${year}-${twoDigits(month)}-${twoDigits(day)}T${clock.replace(',', '.')}${zone}`
+      const { month: name = '', day = '', clock = '', zone = '' } = parts
+      const month = months.includes(name) ? months.indexOf(name) + 1 : name
+      const rest = `-${twoDigits(month)}-${twoDigits(day)}T${clock.replace(',', '.')}`
+      return `${parts['year'] ?? this.#newestYear(rest)}${rest}${zone}`
     }
     return undefined
   }
 
   /** The newest year in which the time is at most a day in the future. The day is for other clocks and time zones. */
-  #newestYear(month: number, day: number, clock: string): number {
-    const latestMs = this.#nowMs() + DAY_MS
-    const latestYear = new Date(latestMs).getUTCFullYear()
-    const [hour = 0, minute, second] = clock.slice(0, 'hh:mm:ss'.length).split(':').map(Number)
-    for (let year = latestYear; year >= latestYear - YEARS_BACK_MAX; year -= 1) {
-      const isDate = new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day
-      if (isDate && Date.UTC(year, month - 1, day, hour, minute, second) <= latestMs) return year
-    }
+  #newestYear(rest: string): number {
+    const latest = new Date(this.#nowMs() + DAY_MS).toISOString()
+    const latestYear = Number(latest.slice(0, 'YYYY'.length))
+    for (let year = latestYear; year >= latestYear - YEARS_BACK_MAX; year -= 1)
+      if (`${year}${rest}` <= latest && timeOfIso(`${year}${rest}`) !== undefined) return year
     return latestYear
   }
 }
 
-const twoDigits = (number: number): string => String(number).padStart(2, '0')
+const twoDigits = (number: number | string): string => `${number}`.trim().padStart(2, '0')

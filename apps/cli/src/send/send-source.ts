@@ -58,7 +58,7 @@ export async function sendSource(source: Source, options: Sending): Promise<bool
   try {
     for (;;) {
       const next = pieces.next()
-      if (records.hasOpen) await withTimeout(next, CONTINUATION_WAIT_MS).catch(() => send(records.flush()))
+      if (records.isOpen) await withTimeout(next, CONTINUATION_WAIT_MS).catch(() => send(records.flush()))
       const { done, value } = await next
       if (done === true) return !signal.aborted
       for (const line of value) {

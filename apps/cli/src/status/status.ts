@@ -1,13 +1,5 @@
 import { type ClickHouseAccess, DeadLetterStore } from '@sluice/clickhouse'
-import {
-  type MemoryTrend,
-  type ProcessReport,
-  QueueGauge,
-  readProcesses,
-  type RecentLag,
-  type ShardReading,
-  withoutSecrets,
-} from '@sluice/ops'
+import { type MemoryTrend, QueueGauge, readProcesses, type ShardReading, withoutSecrets } from '@sluice/ops'
 import { Registry } from '@sluice/projects'
 import { queuedRows, readRowTotals, type RowTotals, ShardCount } from '@sluice/queue'
 import { installationNames, processClock, readRedisTimeMs, redisServers } from '@sluice/runtime'
@@ -15,6 +7,7 @@ import { withClickHouse } from '../clickhouse-session.ts'
 import { CliError } from '../errors.ts'
 import { withRedis } from '../redis-session.ts'
 import type { RedisAccess } from '../service-access.ts'
+import { escapeJsonControls } from '../terminal.ts'
 
 /** ClickHouse counts dead letters in milliseconds. As long as a silent Redis is awaited. */
 const COUNT_TIMEOUT_MS = 5_000
@@ -112,7 +105,7 @@ export function statusOf(
     atMs,
     queue: redis && queue(redis.shards),
     shards: redis?.shards.map((each) => ({ shard: each.shard, ...queue([each]) })) ?? [],
-    lag: lagOf(redis?.processes ?? []),
+    lag: lagOf(redis?.processes),
     deadLetters,
     // Until the limit at the rate of the readings so far. Infinity if the memory does not grow.
     servers: redis?.servers.map((memory) => ({ ...memory, headroomS: trend.headroomS(memory) })) ?? [],
@@ -157,7 +150,7 @@ function ratesOf(shards: readonly ShardRows[], atMs: number, before: RedisReadin
 }
 
 /** Of all workers. Undefined if none has stored a chunk in the last minute. */
-function lagOf(processes: readonly ProcessReport[]): RecentLag | undefined {
+function lagOf(processes: RedisReading['processes'] = []) {
   const lags = processes.flatMap(({ lag, isSilent }) => (isSilent ? [] : (lag ?? [])))
   const chunks = lags.reduce((sum, lag) => sum + lag.chunks, 0)
   if (chunks === 0) return undefined
@@ -169,8 +162,9 @@ function lagOf(processes: readonly ProcessReport[]): RecentLag | undefined {
 }
 
 export function statusJson({ atMs, ...status }: Status): string {
-  return JSON.stringify({ at: new Date(atMs).toISOString(), ...status }, (_key, value: unknown) => {
-    if (value === undefined) return null
-    return typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : value
-  })
+  const object = { at: new Date(atMs).toISOString(), ...status }
+  const json = JSON.stringify(object, (_key, value: unknown) =>
+    typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : (value ?? null),
+  )
+  return escapeJsonControls(json)
 }
