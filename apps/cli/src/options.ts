@@ -77,14 +77,14 @@ export function requireYes(yes: true | undefined, what: string): void {
  */
 export function withChoice(
   command: Command,
-  names: string,
   act: (choice: readonly string[] | 'all') => Promise<void>,
   describeAll?: () => Promise<string>,
 ): void {
   if (describeAll !== undefined) command.option('--yes', 'confirms that all are to be deleted')
-  const ids = `ids, as listed by \`${SLUICE} ${command.parent?.name()} list\``
+  const group = command.parent?.name() ?? ''
+  const names = group.replace('-', ' ')
   command
-    .argument('[ids...]', ids)
+    .argument('[ids...]', `ids, as listed by \`${SLUICE} ${group} list\``)
     .option('--all', `all ${names}`)
     .action(async (given: string[], { all, yes }: { all?: true; yes?: true }) => {
       if (given.length > 0 === (all === true)) command.error(`name the ${names} by their ids, or pass --all`)

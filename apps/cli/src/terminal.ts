@@ -16,16 +16,13 @@ export function painter(colours: boolean): Paint {
 // oxlint-disable-next-line no-control-regex -- it must match control characters, to escape them
 const CONTROLS = /[\u0000-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu
 
-const shortEscapes: Readonly<Record<string, string>> = {
-  '\n': String.raw`\n`,
-  '\r': String.raw`\r`,
-  '\t': String.raw`\t`,
-  '\u001B': String.raw`\e`,
-}
+const shortEscapes = new Map(Object.entries({ '\n': 'n', '\r': 'r', '\t': 't', '\u001B': 'e' }))
 
 /** Makes an untrusted string safe to print: one line, without control characters. */
 export function escapeControls(text: string): string {
-  return text.replace(CONTROLS, (character) => shortEscapes[character] ?? unicodeEscape(character))
+  return text.replace(CONTROLS, (each) =>
+    shortEscapes.has(each) ? `\\${shortEscapes.get(each)}` : unicodeEscape(each),
+  )
 }
 
 /** Makes untrusted JSON safe to print: the same value, without control characters. */

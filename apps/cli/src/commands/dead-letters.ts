@@ -7,8 +7,6 @@ import { JSON_OPTION, LIMIT_OPTION, SLUICE, withChoice, withConnections, withExa
 import { clickhouseAccess } from '../service-access.ts'
 import { formatCount, type Listing, printList } from '../terminal.ts'
 
-const NAMES = 'dead letters'
-
 export function define(letters: Command, context: Context): void {
   const { stdout, stderr } = context
   async function withStore<Result>(task: (store: DeadLetterStore) => Promise<Result>): Promise<Result> {
@@ -46,7 +44,7 @@ export function define(letters: Command, context: Context): void {
   const retry = letters
     .command('retry')
     .description('insert the rows again; rows that ClickHouse accepts are no longer dead letters')
-  withChoice(retry, NAMES, async (choice) => {
+  withChoice(retry, async (choice) => {
     const outcomes = await withStore(async (store) =>
       store.retry(choice === 'all' ? choice : await Promise.all(choice.map((id) => findLetter(store, id)))),
     )
@@ -61,7 +59,6 @@ export function define(letters: Command, context: Context): void {
   const purge = letters.command('purge').description('permanently remove dead letters')
   withChoice(
     purge,
-    NAMES,
     async (choice) => {
       await stdout.write(`${await withStore((store) => store.purge(choice))} removed.\n`)
     },

@@ -7,8 +7,6 @@ import { withRedis } from '../redis-session.ts'
 import { redisAccess } from '../service-access.ts'
 import { escapeControls, formatCount, type Listing, printList } from '../terminal.ts'
 
-const NAMES = 'failed chunks'
-
 export function define(chunks: Command, context: Context): void {
   const { stdout, stderr } = context
 
@@ -57,7 +55,7 @@ export function define(chunks: Command, context: Context): void {
   const retry = chunks
     .command('retry')
     .description('return chunks to the queue; rows that are stored already are not stored again')
-  withChoice(retry, NAMES, async (choice) => {
+  withChoice(retry, async (choice) => {
     const count = await report(await withFailedChunks((failed) => failed.retry(choice)))
     await stdout.write(`${count('requeued')} requeued, ${count('stored')} stored already.\n`)
   })
@@ -67,7 +65,6 @@ export function define(chunks: Command, context: Context): void {
     .description('permanently remove chunks and their rows, which were acknowledged')
   withChoice(
     purge,
-    NAMES,
     async (choice) => {
       const count = await report(await withFailedChunks((failed) => failed.purge(choice)))
       await stdout.write(`${count('removed')} removed.\n`)

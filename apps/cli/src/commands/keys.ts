@@ -1,5 +1,5 @@
 import { type ApiKeyRecord, keyState, type Registry, type Scope } from '@sluice/projects'
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { JSON_OPTION, SLUICE, someOf, withConnections, withExamples } from '../options.ts'
 import { keysOf, withRegistry } from '../redis-session.ts'
@@ -66,13 +66,9 @@ export function define(keys: Command, context: Context): void {
     .command('rotate')
     .description('create a replacement for a key and print it; the old key stays valid for a while')
     .argument('<key-id>', KEY_ID)
-    .addOption(
-      new Option('--overlap <time>', 'how long the old key stays valid, such as 30m or 7d')
-        .argParser(parseDuration)
-        .default(86_400_000, '24h'),
-    )
+    .option('--overlap <time>', 'how long the old key stays valid (default: 24h)', parseDuration)
     .option(...JSON_OPTION)
-    .action(async (keyId: string, { overlap, json }: { overlap: number; json?: true }) => {
+    .action(async (keyId: string, { overlap = 86_400_000, json }: { overlap?: number; json?: true }) => {
       const made = await withKeys((registry) => registry.keys.rotate(keyId, overlap))
       const end = `${keyId} stays valid until ${made.replaced.expiresAt ?? 'it is revoked'}.`
       await printKey(made, json, `${describeNewKey(made.record)}, to replace ${keyId}; ${end}`)

@@ -37,11 +37,7 @@ export function define(command: Command, context: Context): void {
       'lines of the input that are not sent, to continue after an interruption: a number, or ranges such as 1-200,301-400',
       parseLineRanges,
     )
-    .addOption(
-      new Option('--retry-for <time>', 'how long to retry while the API is overloaded or unavailable')
-        .argParser(parseDuration)
-        .default(300_000, '5m'),
-    )
+    .option('--retry-for <time>', 'how long to retry without the API (default: 5m)', parseDuration)
   withExamples(
     withConnections(options, 'api').addHelpText('after', LINES_HELP),
     ['send /var/log/*.log', 'the lines of files'],
@@ -63,12 +59,12 @@ interface SendOptions extends Flags {
   environment?: string
   raw?: true
   timezone?: string
-  retryFor: number
+  retryFor?: number
   skipLines?: readonly LineRange[]
 }
 
 async function send(files: readonly string[], options: SendOptions, context: Context): Promise<void> {
-  const { level, service, environment, raw, timezone, retryFor, skipLines: skipped = [] } = options
+  const { level, service, environment, raw, timezone, retryFor = 300_000, skipLines: skipped = [] } = options
   const defaults = { level, service, environment }
   const { nowMs, stdout, stderr } = context
   const times = raw ? undefined : new TimeReader(timezone ?? localTimeZone(), nowMs)
