@@ -33,6 +33,7 @@ export async function withRedis<Result>(
   const redis = convertSettingsErrors(() =>
     connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: DEADLINE_MS }),
   )
+  // ioredis emits an error for each failed reconnection. The first failure also rejects the operation that awaits it.
   redis.on('error', ignore)
   const waitMs = REPLICATION_WAIT_MS
   const durable = durableRedis(redis, { ...tuning, url, replicas, waitMs, onError: ignore })
@@ -46,13 +47,12 @@ export async function withRedis<Result>(
     await durable.ready(AbortSignal.timeout(DEADLINE_MS))
     if (durable.replicas > 0) {
       const servers = redisServers(redis).filter(({ status }) => status === 'ready')
-      const findings = await Promise.all(servers.map((server) => checkReplication(server, replicas))).catch(
-        (error: unknown) => {
-          if (!(error instanceof NotReplicatedError)) throw error
-          danger = `cannot be checked: ${error.message}`
-          return []
-        },
-      )
+      const checks = Promise.all(servers.map((server) => checkReplication(server, replicas)))
+      const findings = await checks.catch((error: unknown) => {
+        if (!(error instanceof NotReplicatedError)) throw error
+        danger = `cannot be checked: ${error.message}`
+        return []
+      })
       danger ??= findings.find((each) => each.danger !== undefined)?.danger
       durable.block(danger, countedIn(findings))
     }
@@ -70,8 +70,7 @@ export async function withRedis<Result>(
   }
 }
 
-/** ioredis emits an error for each failed reconnection. The first failure also rejects the operation that awaits it. */
-function ignore(): void {}
+const ignore = (): void => undefined
 
 /** ioredis has no classes or codes for most of its errors, only these messages. */
 const lostConnection = /^Connection is closed|^Stream isn't writeable/

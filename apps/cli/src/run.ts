@@ -44,9 +44,7 @@ const errorPrefix = ({ colours }: Context['stderr']): string => painter(colours)
 export async function createProgram(context: Context, args: readonly string[]): Promise<Command> {
   const { stdout, stderr } = context
   const program = new Command(SLUICE)
-    .description(
-      'Show the status; manage projects, API keys, tables, dead letters and failed chunks; send and read logs.',
-    )
+    .description('Send and read logs; show the status; manage projects, API keys and what was rejected.')
     .version(packageJson.version, '-V, --version', 'print the version')
     .option('--debug', 'print the stack trace of an error')
     .exitOverride()

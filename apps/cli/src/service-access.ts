@@ -72,12 +72,10 @@ export async function apiAccess(flags: Flags, sources: SettingSources) {
     throw new CliError('the address of the API must not contain a user or a password')
   const key =
     flags.apiKey ?? (environment['SLUICE_API_KEY'] || (url === known.apiUrl ? known.apiKey : undefined))
-  if (key === undefined) {
-    throw new CliError(
-      `no API key is configured: create one with \`${SLUICE} keys create\`, and set SLUICE_API_KEY or pass --api-key`,
-    )
-  }
-  return { url, key }
+  if (key !== undefined) return { url, key }
+  throw new CliError(
+    `no API key is configured: create one with \`${SLUICE} keys create\`, and set SLUICE_API_KEY or pass --api-key`,
+  )
 }
 
 /** Invalid settings are reported to the user who set them. @throws CliError */

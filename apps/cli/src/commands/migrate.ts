@@ -1,8 +1,7 @@
-import { migrate, MigrationError, migrationsFolder, readMigrations } from '@sluice/clickhouse'
+import { migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
 import type { Command } from 'commander'
 import { toCliError } from '../clickhouse-session.ts'
 import type { Context } from '../context.ts'
-import { CliError } from '../errors.ts'
 import { withConnections, withExamples } from '../options.ts'
 import { clickhouseAccess, type Flags } from '../service-access.ts'
 import { redactUrl } from '../terminal.ts'
@@ -16,9 +15,7 @@ export function define(command: Command, context: Context): void {
     const access = await clickhouseAccess(flags, context)
     const migrations = await readMigrations(migrationsFolder)
     const applied = await migrate(access, migrations).catch((error: unknown) => {
-      throw error instanceof MigrationError
-        ? new CliError(error.message, { cause: error })
-        : toCliError(error, access)
+      throw toCliError(error, access)
     })
     for (const { version, name } of applied) await context.stdout.write(`Applied ${version} (${name}).\n`)
     await context.stdout.write(

@@ -122,10 +122,7 @@ export const formats: readonly LineFormat[] = [
   },
   {
     name: 'logging of Python, without a format',
-    pattern: sequence(
-      String.raw`(?<level>CRITICAL|ERROR|WARNING|INFO|DEBUG):(?<logger>[\w.-]{1,200}):`,
-      MESSAGE,
-    ),
+    pattern: sequence(String.raw`(?<level>${LEVELS}):(?<logger>[\w.-]{1,200}):`, MESSAGE),
   },
   {
     name: 'a time and a level, and the thread and logger of Log4j, Logback or Gunicorn',

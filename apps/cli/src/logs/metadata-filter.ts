@@ -54,9 +54,8 @@ function jsonString(json: string): string | undefined {
  * The metadata in a form that ClickHouse can parse. It rejects numbers beyond 64 bits, with all the metadata around them:
  * they become strings, as in the column `metadata`. Otherwise one such number would hide an entry from all filters.
  */
-const parseable = (
-  metadata: string,
-): string => `if(isValidJSON(${metadata}), ${metadata}, replaceRegexpAll(${metadata},
+const parseable = (metadata: string): string =>
+  `if(isValidJSON(${metadata}), ${metadata}, replaceRegexpAll(${metadata},
     '([\\\\[:,]\\\\s*)(-?[0-9]{19,}[0-9.eE+-]*|-?[0-9.]+[eE][+]?[0-9]{3,})', '\\\\1"\\\\2"'))`
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/

@@ -33,7 +33,6 @@ export class EntrySender {
   readonly #stop = new AbortController()
   readonly failed = this.#stop.signal
   #resumeAtMs = 0
-  #failure: CliError | undefined
   #proceed: () => void = () => undefined
 
   constructor(options: SenderOptions, report: SendReport) {
@@ -82,22 +81,18 @@ export class EntrySender {
   async end(): Promise<void> {
     const { interrupted } = this.#options
     interrupted.addEventListener('abort', () => void this.#close('try-once'))
-    if (this.#failure === undefined) await this.#close(interrupted.aborted ? 'try-once' : 'retry')
-    else await this.#close('give-up')
-    if (this.#failure !== undefined) throw this.#failure
+    if (this.failed.aborted) await this.#close('give-up')
+    else await this.#close(interrupted.aborted ? 'try-once' : 'retry')
+    this.failed.throwIfAborted()
   }
 
   #onSettled({ outcome, entries, accepted, rejections, reason, cause }: Settlement): void {
     if (outcome === 'answered') {
       this.#report.onAnswered(entries.length, accepted)
       const sent = outgoing(entries)
-      const shown = new Set<number>()
-      for (const { index, error } of rejections) {
-        // The API lists several errors of one entry.
-        if (!shown.has(index))
-          this.#report.onRejection(sent[index]?.origin ?? '', `${error.path} ${error.message}`.trimStart())
-        shown.add(index)
-      }
+      // The API lists several errors of one entry.
+      for (const [index, [{ error } = {}]] of Map.groupBy(rejections, (each) => each.index))
+        this.#report.onRejection(sent[index]?.origin ?? '', `${error?.path} ${error?.message}`.trimStart())
     } else if (outcome === 'rejected') {
       this.#report.onUnanswered(outgoing(entries))
       this.#fail(`rejected the request: ${reason}`)
@@ -121,10 +116,9 @@ export class EntrySender {
   }
 
   #fail(reason: string): void {
-    if (this.#failure !== undefined) return
-    this.#failure = new CliError(`the API at ${redactUrl(this.#options.api.url)} ${reason}`)
+    if (this.failed.aborted) return
     void this.#close('give-up')
-    this.#stop.abort()
+    this.#stop.abort(new CliError(`the API at ${redactUrl(this.#options.api.url)} ${reason}`))
   }
 
   /** Each attempt has a timeout, and the retries have their end. The close needs none. */
