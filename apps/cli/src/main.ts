@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { isAbsolute, join } from 'node:path'
+import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { fileURLToPath } from 'node:url'
 import { styleText } from 'node:util'
@@ -32,19 +32,18 @@ function output(stream: NodeJS.WriteStream & { readonly fd: number }): Output {
     isTerminal: isatty(stream.fd),
     colours: styleText('red', 'x', { stream }) !== 'x',
     write: (text) =>
-      new Promise((resolve) => {
-        if (stream.write(text)) resolve()
-        else stream.once('drain', resolve)
+      new Promise((done) => {
+        if (stream.write(text)) done()
+        else stream.once('drain', done)
       }),
   }
 }
 
 const projectRoot = fileURLToPath(new URL('../../../', import.meta.url))
-const dataDirectory = process.env['SLUICE_DATA_DIR'] || '.data'
 
 const context: Context = {
   environment: process.env,
-  dataDirectory: isAbsolute(dataDirectory) ? dataDirectory : join(projectRoot, dataDirectory),
+  dataDirectory: resolve(projectRoot, process.env['SLUICE_DATA_DIR'] || '.data'),
   stdin: process.stdin,
   stdout: output(process.stdout),
   stderr: output(process.stderr),

@@ -81,13 +81,10 @@ function setUsageHints(command: Command, path: string): void {
 
 const SETTINGS_HELP = `
 Connection settings come from flags, else from the environment, else from the services that \`npm start\` runs:
-  projects, keys, failed-chunks
-                               REDIS_URL, REDIS_TLS_CA_FILE, REDIS_SENTINEL_PASSWORD, REDIS_REPLICAS_ACK,
-                               SLUICE_PREFIX
-  migrate, logs, dead-letters  CLICKHOUSE_URL, CLICKHOUSE_USERNAME, CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE,
-                               CLICKHOUSE_CLUSTER, CLICKHOUSE_TLS_CA_FILE
-  send                         SLUICE_API_URL, SLUICE_API_KEY
-  status, rows                 those of Redis and ClickHouse, and REDIS_MEMORY_BYTES
+  Redis       REDIS_URL, REDIS_TLS_CA_FILE, REDIS_SENTINEL_PASSWORD, REDIS_REPLICAS_ACK, REDIS_MEMORY_BYTES, SLUICE_PREFIX
+  ClickHouse  CLICKHOUSE_URL, CLICKHOUSE_USERNAME, CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE, CLICKHOUSE_CLUSTER,
+              CLICKHOUSE_TLS_CA_FILE
+  API         SLUICE_API_URL, SLUICE_API_KEY
 
 Other variables: SLUICE_DATA_DIR is the folder of the data of \`npm start\` (default: .data). NO_COLOR turns colours off.
 

@@ -18,6 +18,7 @@ export function define(keys: Command, context: Context): void {
     await stderr.write(`${sentence} It is not shown again; store it where only the sender can read it:\n`)
     await stdout.write(`${key}\n`)
   }
+  const expiry = (value: string): Date => parseExpiry(value, context.nowMs())
 
   withExamples(
     withConnections(keys, 'redis'),
@@ -33,16 +34,8 @@ export function define(keys: Command, context: Context): void {
     .description('create a key and print it; it cannot be shown again')
     .requiredOption('--project <id>', 'project that the key belongs to')
     .option('--name <text>', 'what the key is for')
-    .option(
-      '--scope <scope>',
-      'ingest or read; comma-separated or repeated (default: ingest)',
-      someOf<Scope>(['ingest', 'read']),
-    )
-    .option(
-      '--expires-in, --expires-at <when>',
-      'expiry: a time from now, such as 12h or 90d, or an ISO 8601 time (default: the key never expires)',
-      (value) => parseExpiry(value, context.nowMs()),
-    )
+    .option('--scope <scope>', 'ingest (default), read or ingest,read', someOf<Scope>(['ingest', 'read']))
+    .option('--expires-in, --expires-at <when>', 'such as 90d, or an ISO 8601 time (default: never)', expiry)
     .option(...JSON_OPTION)
     .action(async ({ project, json, scope, ...rest }: CreateOptions) => {
       const options = scope === undefined ? rest : { ...rest, scopes: scope }

@@ -19,33 +19,13 @@ export function withLogFilter(command: Command, context: Context, untilDefault =
   const nowMs = context.nowMs()
   const time = (value: string): string => parseTime(value, nowMs)
   return command
-    .option(
-      '--level <levels>',
-      `only these levels: ${levels.join(', ')}; comma-separated or repeated`,
-      someOf(levels),
-    )
-    .option(
-      '--since, --from <when>',
-      'only entries from this time on: a duration ago (15m, 2h, 3d) or an ISO 8601 time',
-      time,
-    )
-    .option(
-      '--until <when>',
-      `only entries before this time, as for --from; +1h is ahead of now${untilDefault}`,
-      time,
-    )
+    .option('--level <levels>', `only these: ${levels.join(', ')}; comma-separated`, someOf(levels))
+    .option('--since, --from <when>', 'from then on: a duration ago (15m, 2h, 3d) or an ISO 8601 time', time)
+    .option('--until <when>', `before this time, as for --from; +1h is ahead of now${untilDefault}`, time)
     .option('--service <name>', 'only entries of this service')
-    .option(
-      '--environment <names>',
-      `only these environments: ${environments.join(', ')}; comma-separated or repeated`,
-      someOf(environments),
-    )
+    .option('--environment <names>', `only these: ${environments.join(', ')}`, someOf(environments))
     .option('--search <text>', 'only entries with this text in the message; case is ignored')
-    .option(
-      '--where <condition>',
-      'only entries with this value in the metadata, such as metadata.user.id=42; repeated: all of them',
-      parseMetadataFilter,
-    )
+    .option('--where <condition>', 'with this value in the metadata; repeatable', parseMetadataFilter)
     .addHelpText('after', WHERE_HELP)
 }
 
@@ -53,10 +33,7 @@ export function define(command: Command, context: Context): void {
   command.option('--project <id>', 'project that the entries belong to (default: the project of `npm start`)')
   const options = withLogFilter(command, context, ' (default: +1h, which hides entries of the future)')
     .option('--limit <count>', 'maximum number of entries', integer(0, LIMIT_MAX), 100)
-    .option(
-      '-f, --follow',
-      'then print new entries as they arrive, until Ctrl-C; --from and --until do not apply to them',
-    )
+    .option('-f, --follow', 'then print new entries as they arrive, whatever their time, until Ctrl-C')
     .option('--stack', 'print the stack traces of entries, too; --json always has them')
     .option(...JSON_OPTION)
   withExamples(

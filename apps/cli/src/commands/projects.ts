@@ -25,10 +25,7 @@ export function define(projects: Command, context: Context): void {
     ['projects create audit --retention-days 365', 'keeps its rows for a year; 30 days without the option'],
     ['projects list --json', 'for a program; absent limits are the defaults of the API'],
     ['projects update shop --entries-per-second 1000 --burst-entries 5000', 'limits the entries'],
-    [
-      'projects update shop --bytes-per-second unlimited --burst-entries default',
-      "none, and the API's default",
-    ],
+    ['projects update shop --bytes-per-second unlimited --burst-bytes default', "none; the API's default"],
     ['projects update shop --retention-days 7', 'for rows that are accepted from now on'],
     ['projects disable shop', 'takes effect within five seconds'],
     ['projects delete shop --yes', 'without --yes, shows what would be deleted'],

@@ -4,7 +4,7 @@ import { processClock } from '@sluice/runtime'
 import type { Command } from 'commander'
 import { randomUUID } from 'node:crypto'
 import { withClickHouse } from '../clickhouse-session.ts'
-import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
+import { type Context, INTERRUPTED_EXIT_CODE, type Output } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { logCondition, type LogFilter, type TimeRange } from '../logs/log-source.ts'
 import { requireYes, withConnections, withExamples } from '../options.ts'
@@ -88,7 +88,7 @@ export async function deleteRows(
         use_multipart_params_auto: true,
         clickhouse_settings: { mutations_sync: '0' },
       })
-    return showProgress(client, marker, context, signal)
+    return showProgress(client, marker, stdout, signal)
   })
   if (signal.aborted) context.exitCode = INTERRUPTED_EXIT_CODE
 }
@@ -115,12 +115,7 @@ async function waitForQueue(redis: RedisAccess, cachedS: number, signal: AbortSi
   }
 }
 
-async function showProgress(
-  client: ClickHouseClient,
-  marker: string,
-  { stdout }: Context,
-  signal: AbortSignal,
-): Promise<void> {
+async function showProgress(client: ClickHouseClient, marker: string, stdout: Output, signal: AbortSignal) {
   const mutations = `system.mutations WHERE database = currentDatabase() AND position(command, '${marker}') > 0`
   const query = `SELECT countIf(is_done) = 2 AS isDone, toUInt32(sum(parts_to_do)) AS parts,
     max(latest_fail_reason) AS reason FROM ${mutations}`

@@ -3,7 +3,7 @@ import { environments, levels } from '@sluice/schema'
 import { type Command, Option } from 'commander'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { localTimeZone, parseTimeZone, TimeReader } from '../lines/times.ts'
+import { parseTimeZone, TimeReader } from '../lines/times.ts'
 import { withConnections, withExamples } from '../options.ts'
 import { openSources } from '../send/input.ts'
 import { formatLineRanges, type LineRange, linesToSkip, parseLineRanges } from '../send/line-ranges.ts'
@@ -16,27 +16,13 @@ import { parseDuration } from '../times.ts'
 
 export function define(command: Command, context: Context): void {
   const options = command
-    .argument(
-      '[files...]',
-      'files with lines of text or JSON, also compressed with gzip, zstd or brotli; stdin if omitted or -',
-    )
+    .argument('[files...]', 'text or JSON, also compressed with gzip, zstd or brotli; stdin if omitted or -')
     .addOption(new Option('--level <level>', 'level of lines without one').choices(levels).default('info'))
     .option('--raw', 'send each line as a message, whatever it contains')
-    .option(
-      '--timezone <zone>',
-      'zone of times without an offset, such as UTC or Europe/Berlin (default: that of this machine)',
-      parseTimeZone,
-    )
-    .option(
-      '--service <name>',
-      'service of lines without one (default: the name of the file, without extension)',
-    )
+    .option('--timezone <zone>', 'zone of times without an offset (default: of this machine)', parseTimeZone)
+    .option('--service <name>', 'service of lines without one (default: the name of the file)')
     .addOption(new Option('--environment <name>', 'environment of lines without one').choices(environments))
-    .option(
-      '--skip-lines <lines>',
-      'lines of the input that are not sent, to continue after an interruption: a number, or ranges such as 1-200,301-400',
-      parseLineRanges,
-    )
+    .option('--skip-lines <lines>', 'lines not to send: 58500, or ranges: 1-200,301-400', parseLineRanges)
     .option('--retry-for <time>', 'how long to retry without the API (default: 5m)', parseDuration)
   withExamples(
     withConnections(options, 'api').addHelpText('after', LINES_HELP),
@@ -67,7 +53,7 @@ async function send(files: readonly string[], options: SendOptions, context: Con
   const { level, service, environment, raw, timezone, retryFor = 300_000, skipLines: skipped = [] } = options
   const defaults = { level, service, environment }
   const { nowMs, stdout, stderr } = context
-  const times = raw ? undefined : new TimeReader(timezone ?? localTimeZone(), nowMs)
+  const times = raw ? undefined : new TimeReader(timezone ?? Temporal.Now.timeZoneId(), nowMs)
   const api = await apiAccess(options, context)
   const sources = await openSources(files, context.stdin)
   const interrupted = context.abortOnInterrupt()

@@ -13,7 +13,7 @@ export function define(command: Command, context: Context): void {
     .option('-w, --watch', 'refresh until Ctrl-C, which ends with exit code 0')
     .option(
       '--interval <seconds>',
-      'the time over which rates are measured, and between refreshes',
+      'time between the readings that rates are measured from',
       integer(1, 60),
       2,
     )
@@ -38,7 +38,7 @@ async function showStatus(options: StatusOptions, context: Context): Promise<voi
   const signal = watch ? context.abortOnInterrupt() : new AbortController().signal
   const trend = new MemoryTrend(() => processClock.nowMs())
   let before: Parameters<typeof statusOf>[1]
-  for (;;) {
+  while (!signal.aborted) {
     const now = await readStatus(redis, () => clickhouseAccess(options, context, redis))
     if (signal.aborted) return
     const status = statusOf(now, before, trend, context.nowMs())
@@ -52,7 +52,6 @@ async function showStatus(options: StatusOptions, context: Context): Promise<voi
     }
     before = now
     await processClock.sleep(interval * 1_000, signal)
-    if (signal.aborted) return
   }
 }
 

@@ -9,8 +9,6 @@ export function parseTimeZone(name: string): string {
   }
 }
 
-export const localTimeZone = (): string => Temporal.Now.timeZoneId()
-
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const MONTH = `(?<month>${months.join('|')})`
 const DAY = String.raw`(?<day>[ \d]?\d)`

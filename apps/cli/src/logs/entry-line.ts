@@ -28,21 +28,14 @@ export function textLines(row: LogRow, paint: Paint, withStack: boolean): string
  * out. The metadata is printed as it is stored: parsing it would round numbers that JavaScript cannot represent.
  */
 export function jsonLine(row: LogRow): string {
-  const fields = {
-    id: row.id,
-    projectId: row.project_id,
-    timestamp: isoTime(row.timestamp, 6),
-    receivedAt: isoTime(row.received_at, 3),
-    level: row.level,
-    service: row.service || undefined,
-    environment: row.environment || undefined,
-    source: row.source || undefined,
-    message: row.message,
-    url: row.url || undefined,
-    pathname: row.pathname || undefined,
-    stack: row.stack || undefined,
-  }
-  return escapeJsonControls(`${JSON.stringify(fields).slice(0, -1)},"metadata":${row.metadata_text}}`)
+  const { id, project_id: projectId, level, service, environment, source } = row
+  const { message, url, pathname, stack } = row
+  const times = { timestamp: isoTime(row.timestamp, 6), receivedAt: isoTime(row.received_at, 3) }
+  const texts = { service, environment, source, message, url, pathname, stack }
+  const json = JSON.stringify({ id, projectId, ...times, level, ...texts }, (name, value: unknown) =>
+    value === '' && name !== 'message' ? undefined : value,
+  )
+  return escapeJsonControls(`${json.slice(0, -1)},"metadata":${row.metadata_text}}`)
 }
 
 function isoTime(time: string, fractionDigits: number): string {

@@ -12,8 +12,6 @@ export interface OutgoingEntry extends LineRange {
   readonly origin: string
 }
 
-/** Enough to keep the API busy over a slow connection. More requests would only wait there. */
-const REQUESTS_IN_FLIGHT_MAX = 4
 /** The longest entry that can be sent at all, in a request of its own: `{"logs":[…]}`. */
 export const entryBytesMax = limits.bodyBytesMax - 64
 
@@ -43,11 +41,8 @@ export class EntrySender {
       url: api.url,
       apiKey: api.key,
       batchBytesMax: 1024 * 1024,
-      // The lines of a slow source are sent within about a second.
-      flushIntervalMs: 1_000,
-      requestsInFlightMax: REQUESTS_IN_FLIGHT_MAX,
-      // The requests in flight, the next one, and as much room again.
-      queueEntriesMax: (REQUESTS_IN_FLIGHT_MAX + 2) * limits.entriesPerRequestMax,
+      // The four requests in flight, the next one, and as much room again.
+      queueEntriesMax: 6 * limits.entriesPerRequestMax,
       retryForMs,
       flushOnExit: false,
       onSettled: (settlement) => this.#onSettled(settlement),
