@@ -54,8 +54,7 @@ export class SendReport {
   }
 
   onRejection(origin: string, reason: string): void {
-    this.#rejections += 1
-    if (this.#rejections > REJECTIONS_SHOWN_MAX) return
+    if (++this.#rejections > REJECTIONS_SHOWN_MAX) return
     this.note(`${origin}: ${reason}`)
     if (this.#rejections === REJECTIONS_SHOWN_MAX) this.note('Further rejections are not shown.')
   }
