@@ -21,14 +21,14 @@ const changes: Readonly<Record<string, Readonly<Record<string, readonly [find: s
     },
     'apps/worker/src/batch-stages.ts': {
       'a rejected batch counts as stored': [
-        "        if (result.at === 'stored') return this.#stored(batch, 0)",
+        '        if (rejection === undefined) return this.#stored(batch, 0)',
         '        return this.#stored(batch, 0)',
       ],
       'only the chunks in hand of a claimed batch are inserted': [
         'consumer.load(record.members)',
         'consumer.load(recovery.chunkIds)',
       ],
-      'a split batch is sent as a whole': ['isRejected || splits.size > 0 ?', 'isRejected ?'],
+      'a split batch is sent as a whole': ['rejection || splits.size > 0 ?', 'rejection ?'],
       'a split batch is sent again while parts of it may be in flight': [
         'return splits.size > 0 && this',
         'return splits.size < 0 && this',
@@ -39,7 +39,7 @@ const changes: Readonly<Record<string, Readonly<Record<string, readonly [find: s
       ],
     },
     'apps/worker/src/retrier.ts': {
-      'an insert without an answer counts as stored': ['    throw error', "    return { at: 'stored' }"],
+      'an insert without an answer counts as stored': ['    throw error', '    return undefined'],
     },
     'test/simulator/simulated-redis.ts': {
       'a new batch is confirmed although another worker repairs it': [
@@ -52,76 +52,69 @@ const changes: Readonly<Record<string, Readonly<Record<string, readonly [find: s
       ],
     },
     'apps/worker/src/batch-splitter.ts': {
-      'dead letters count as inserted rows': ['    pass.deadLettered += rows', ''],
+      'dead letters count as inserted rows': ['    this.#deadLettered += rows', ''],
       'a split is not persisted before parts are sent': [
-        'ledger.recordSplit(pass.id, name, pass.repair)',
+        'ledger.recordSplit(id, name, repair)',
         'Promise.resolve(true)',
       ],
       'the token of a split batch is not consumed': [
-        '    if (!(await this.#consumeToken(pass, missing, pass.id, suspects))) return\n',
+        '    if (!(await this.#consumeToken(id, left))) return\n',
         '',
       ],
       'a token is consumed with a row that is stored': [
-        '    const missing = await this.#findMissing(pass, pass.notRejected())',
-        '    const missing = pass.notRejected()',
+        'await this.#findMissing(this.#rows.filter((row) => !this.#rejected.has(row)))',
+        'this.#rows.filter((row) => !this.#rejected.has(row))',
       ],
       'parts are sent although the token of their range may be consumed later': [
-        'if (hasSuspects && !pass.isLast) pass.suspects += 1',
-        'if (hasSuspects && !pass.isLast) return true',
+        'if (hasSuspects && !this.#isLast) this.#suspects += 1',
+        'if (hasSuspects && !this.#isLast) return true',
       ],
       'a rejected row is sent although an insert of its range may commit': [
-        'else if (this.#deps.clock.nowMs() < pass.unsettledUntilMs) pass.unsettled += 1',
-        'else if (pass.unsettledUntilMs < 0) pass.unsettled += 1',
+        'else if (this.#deps.clock.nowMs() < this.#unsettledUntilMs) this.#unsettled += 1',
+        'else if (this.#unsettledUntilMs < 0) this.#unsettled += 1',
       ],
       'parts are sent without a lookup': [
-        '        true,\n        this.#onUnanswered(pass),',
-        '        false,\n        this.#onUnanswered(pass),',
+        'prepare(framesOf(rows), token, true, this.#onUnanswered)',
+        'prepare(framesOf(rows), token, false, this.#onUnanswered)',
       ],
       'a row is dead-lettered while an earlier attempt may commit': [
-        'else if (!isSettled) pass.unsettled += 1',
-        'else if (pass.unsettledUntilMs < 0) pass.unsettled += 1',
+        'else if (!isSettled) this.#unsettled += 1',
+        'else if (this.#unsettledUntilMs < 0) this.#unsettled += 1',
       ],
       'a rejected row is dead-lettered although it is stored': [
-        "result.at === 'rejected' && (await this.#findMissing(pass, [index])).length > 0",
-        "result.at === 'rejected'",
+        'error !== undefined && (await this.#findMissing([row])).length > 0',
+        'error !== undefined',
       ],
       'a row that is rejected alone is dead-lettered although it is stored': [
-        'await this.#findMissing(pass, [...errors.keys()])',
+        'await this.#findMissing([...errors.keys()])',
         'errors.keys()',
       ],
       'a row is sent alone before this is persisted': [
-        "(!(await this.#persist(pass, listName('alone', group)))) return",
-        "(!pass.persisted(listName('alone', group))) return",
+        "await this.#persist(listName('alone', group.map(indexOf)))",
+        "this.#learn(listName('alone', group.map(indexOf)))",
       ],
-      'halves are sent before this is persisted': [
-        '      if (!(await this.#persist(pass, HALVED))) return\n',
-        '',
-      ],
+      'halves are sent before this is persisted': ['      await this.#persist(HALVED)\n', ''],
       'rows are set apart although halves may be in flight': [
-        'pass.splits.has(HALVED) ? missing.filter((index) => pass.alone.has(index)) : missing',
+        'this.#splits.has(HALVED) ? missing.filter((row) => this.#alone.has(row)) : missing',
         'missing',
       ],
       'dead letters of another repair are stored without a lookup': [
-        'tokenOfList(pass, name), true)',
-        'tokenOfList(pass, name), false)',
+        'this.#tokenOfList(name), true)',
+        'this.#tokenOfList(name), false)',
       ],
       'a row that is rejected with an unknown code is dropped': [
-        'if (!isKnown && !pass.isLast) pass.suspects += 1',
-        'if (!isKnown && !pass.isLast) pass.suspects += 0',
+        'if (!isKnown && !this.#isLast) this.#suspects += 1',
+        'if (!isKnown && !this.#isLast) this.#suspects += 0',
       ],
       'one lost token of a range is one too many': ['const LOST_TOKENS_MAX = 3', 'const LOST_TOKENS_MAX = 0'],
-    },
-    'apps/worker/src/split-pass.ts': {
       'a row that is persisted as rejected is inserted again': [
-        '.filter((index) => !this.rejected.has(index))',
-        '',
+        "of this.#listOf('rejected', name)) this",
+        "of this.#listOf('rejected', '')) this",
       ],
-      'a row that is sent alone is part of a range': ['.filter((index) => !this.alone.has(index))', ''],
-    },
-    'packages/clickhouse/src/row-inserter.ts': {
+      'a row that is sent alone is part of a range': [' && !this.#alone.has(row))\n', ')\n'],
       'an attempt to consume a token that got no answer is forgotten': [
-        'await this.#insert(frames, token, onUnanswered, ',
-        'await this.#insert(frames, token, () => undefined, ',
+        'this.#onUnanswered, queryId)',
+        '() => undefined, queryId)',
       ],
     },
     'packages/clickhouse/src/insert-once.ts': {
@@ -130,8 +123,8 @@ const changes: Readonly<Record<string, Readonly<Record<string, readonly [find: s
         '    let missing = this.#target.all',
       ],
       'a token without rows counts as stored': [
-        "    if (areTokensAtomic) return 'stored'",
-        "    if (areTokensAtomic || true) return 'stored'",
+        '    if (areTokensAtomic) return\n',
+        '    if (areTokensAtomic || true) return\n',
       ],
       'a lost token of a single row has no replacement': [
         'export const REPLACEMENTS_MAX = 3',
@@ -154,8 +147,8 @@ const changes: Readonly<Record<string, Readonly<Record<string, readonly [find: s
     },
     'apps/worker/src/worker-events.ts': {
       'a lookup without an answer does not count as a failed insert': [
-        "run({ kind: 'lookup', startedMs: clock.nowMs() }, () => storedRows.find(frames))",
-        'storedRows.find(frames)',
+        "run({ kind: 'lookup', startedMs: clock.nowMs() }, () => storedRows.find(rows))",
+        'storedRows.find(rows)',
       ],
     },
     'apps/worker/src/insert-health.ts': {

@@ -1,4 +1,4 @@
-import { ClickHouseError, type DeadLetter, type Suspect } from '@sluice/clickhouse'
+import { ClickHouseError, type DeadLetter, type Suspects } from '@sluice/clickhouse'
 import type { Random } from '@sluice/harness'
 import { rowKey, rowsOfFrame } from '@sluice/rows'
 import type { SimulatedTime } from './simulated-time.ts'
@@ -74,9 +74,8 @@ export class SimulatedClickHouse {
     if (rejection !== undefined) throw rejection
   }
 
-  find(frames: readonly Buffer[]): ReadonlySet<string> {
-    const ids = frames.flatMap((frame) => rowsOfFrame(frame) ?? []).map((row) => rowKey(row).id)
-    return new Set(ids.filter((id) => this.#stored.has(id)))
+  find(rows: Iterable<string>): ReadonlySet<string> {
+    return new Set(Array.from(rows, idOf).filter((id) => this.#stored.has(id)))
   }
 
   hasDeadLetter({ text }: DeadLetter): boolean {
@@ -84,15 +83,16 @@ export class SimulatedClickHouse {
   }
 
   /** Neither complete nor right: nothing may depend on it, except for the violations. */
-  findSuspects(rows: readonly string[], random: Random): readonly Suspect[] {
+  findSuspects(rows: readonly string[], random: Random): Suspects {
     if (random() < 0.3) throw new Error('the rows cannot be checked')
-    const ids = rows.map((row) => rowKey(row).id)
-    return ids
-      .filter((id) => random() < (isRejected(id) ? 0.9 : 0.1))
-      .map((id) => {
-        const violated = random() < 0.7 ? this.#rejection([{ id }]) : undefined
-        return violated?.code === '117' ? { id, violated } : { id }
-      })
+    const constraint = error('117', 'INCORRECT_DATA')
+    const found = rows.map(idOf).filter((id) => random() < (isRejected(id) ? 0.9 : 0.1))
+    return new Map(
+      found.map((id) => {
+        const isViolated = random() < 0.7 && this.#rejection([{ id }])?.code === constraint.code
+        return [id, isViolated ? constraint : undefined]
+      }),
+    )
   }
 
   insertDeadLetters(letters: readonly DeadLetter[], token: string): void {

@@ -57,7 +57,7 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): () => num
         return process.request(`insert ${token}`, () => clickhouse.insert(frames, token), link)
       },
     },
-    storedRows: { find: (frames) => toClickHouse('look up', () => clickhouse.find(frames)) },
+    storedRows: { find: (rows) => toClickHouse('look up', () => clickhouse.find(rows)) },
   })
   const insertOnce = {
     areTokensAtomic,

@@ -5,28 +5,28 @@ import {
   type DeadLetter,
   type DeadLetters,
   type InsertFailure,
-  type InsertResult,
+  queryIds,
+  REPLACEMENTS_MAX,
   type RowCheck,
   type RowInserter,
   SETTLE_MS,
+  type Suspects,
+  TokenWithoutRowsError,
 } from '@sluice/clickhouse'
 import type { BatchLedger, HeldChunk } from '@sluice/queue'
 import { compressRows, rowAsJson, rowKey, rowsOfFrame } from '@sluice/rows'
 import { type Logger, type MonotonicClock, withTimeout } from '@sluice/runtime'
 import { hash } from 'node:crypto'
-import type { BatchInRepair, EarlierAttempts } from './batch.ts'
+import type { BatchInRepair, Recovery, Stage } from './batch.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
-import { type AttemptResult, attemptInsert, isFinal, type Retrier, UndeliverableError } from './retrier.ts'
-import { HALVED, listName, listOf, rangeName, SplitPass, WHOLE_BATCH } from './split-pass.ts'
+import { isFinal, rejectionOf, type Retrier } from './retrier.ts'
+import { HALVED, listName, listOf, rangeName, WHOLE_BATCH } from './split-names.ts'
 import type { Emit } from './worker-events.ts'
 
 export interface BatchSplitterDependencies {
   readonly ledger: Pick<BatchLedger, 'recordSplit'>
-  readonly rowInserter: Pick<
-    RowInserter,
-    'prepare' | 'prepareSingle' | 'insertSingle' | 'consumeToken' | 'findStored'
-  >
+  readonly rowInserter: Pick<RowInserter, 'prepare' | 'send' | 'findStored'>
   readonly rowCheck: Pick<RowCheck, 'findSuspects'>
   readonly deadLetters: Pick<DeadLetters, 'prepare'>
   readonly retrier: Pick<Retrier, 'retry'>
@@ -34,20 +34,19 @@ export interface BatchSplitterDependencies {
   readonly clock: MonotonicClock
   readonly events: Emit
   readonly logger: Logger
-  /** How long after its failure an attempt to insert a single row may still commit, ms. */
-  readonly insertLingerMaxMs: number
 }
 
 /** The end of an attempt to insert a batch in parts. */
 export type PartsResult =
-  /** All rows are stored, this many of them as dead letters. `wasStored`: they all were before anything was sent. */
-  | { readonly at: 'stored'; readonly deadLettered: number; readonly wasStored: boolean }
-  /** Another worker has confirmed the batch. Nothing was sent. */
+  /** All rows are stored, this many of them as dead letters. */
+  | { readonly at: 'stored'; readonly deadLettered: number }
+  /** Another worker has confirmed the batch. */
   | { readonly at: 'confirmed' }
-  /** Some rows are rejected and cannot be dead-lettered yet. Unless ClickHouse accepts no rows at all, the other rows are stored. */
-  | { readonly at: 'suspended'; readonly earlier: EarlierAttempts }
-  /** A step failed at Redis or ClickHouse. */
-  | { readonly at: 'failed'; readonly earlier: EarlierAttempts }
+  /**
+   * Suspended: some rows are rejected and cannot be dead-lettered yet. Unless ClickHouse accepts no rows at all, the others are stored.
+   * Waiting: a step failed at Redis or ClickHouse.
+   */
+  | Extract<Stage, { readonly at: 'suspended' | 'waiting' }>
 
 /**
  * Rows that are tried to consume a token. If ClickHouse rejects all of them, the token stays unused, and an insert of the whole range
@@ -65,8 +64,20 @@ const ALONE_IN_FLIGHT_MAX = 8
 /** Rows per frame. */
 const FRAME_ROWS_MAX = 2_000
 
+interface Row {
+  readonly index: number
+  /** With its newline. */
+  readonly text: string
+  readonly id: string
+  /** The partition. */
+  readonly expiresOn: string
+}
+
+/** Another worker has confirmed the batch. Nothing more may be sent. */
+class ConfirmedError extends Error {}
+
 /**
- * Inserts a batch in parts, because ClickHouse rejects it as a whole, or has its token without its rows.
+ * One attempt to insert a batch in parts, because ClickHouse rejects it as a whole, or has its token without its rows.
  *
  * 1. The batch is persisted as split: from then on, no worker starts to send it as a whole.
  * 2. Its token is consumed: from then on, an insert of the whole batch that is still in flight, of this worker or of another one, changes
@@ -83,203 +94,211 @@ const FRAME_ROWS_MAX = 2_000
  */
 export class BatchSplitter {
   readonly #deps: BatchSplitterDependencies
+  readonly #batch: BatchInRepair
+  readonly #recovery: Recovery
+  readonly #startedMs: number
+  /** Whether rows that are rejected with an unknown code are dead-lettered. */
+  readonly #isLast: boolean
+  /** The rows of all readable chunks. */
+  readonly #rows: Row[] = []
+  readonly #unreadable: HeldChunk[] = []
+  /** What is persisted of the batch, as far as this worker knows: the ranges that are split, lists of rows, and `HALVED`. */
+  readonly #splits = new Set<string>()
+  /** Rows that are sent alone. No range contains them. */
+  readonly #alone = new Set<Row>()
+  /** Rows that ClickHouse has rejected. They are not sent. */
+  readonly #rejected = new Set<Row>()
+  /** The rows that ClickHouse seems to reject, by their ids, and the constraints that they violate. */
+  #found: Suspects = new Map()
+  /** Those of the constraints for which ClickHouse has rejected a row that was sent alone. */
+  readonly #confirmed = new Set<ClickHouseError>()
+  #unsettledUntilMs: number
+  /** Rows that were rejected with an unknown code. */
+  #suspects = 0
+  /** Rejected rows and ranges of such rows whose earlier attempts may still commit. */
+  #unsettled = 0
+  /** Rows that are dead letters, also from earlier attempts: each attempt goes through all rows. */
+  #deadLettered = 0
 
-  constructor(dependencies: BatchSplitterDependencies) {
+  constructor(dependencies: BatchSplitterDependencies, batch: BatchInRepair, recovery: Recovery) {
+    const { clock, health } = dependencies
+    const { suspension } = recovery
     this.#deps = dependencies
-  }
-
-  /** @throws UndeliverableError, RequeueError, and errors of Redis */
-  async insertByParts(batch: BatchInRepair, earlier: EarlierAttempts): Promise<PartsResult> {
-    const { clock, logger, health } = this.#deps
-    const startedMs = clock.nowMs()
-    const { unsettledUntilMs, suspension } = earlier
+    this.#batch = batch
+    this.#recovery = recovery
+    this.#unsettledUntilMs = recovery.unsettledUntilMs
+    this.#startedMs = clock.nowMs()
     // If ClickHouse has accepted no row since the last attempt, the cause may be the table.
-    const isLast =
+    this.#isLast =
       suspension !== undefined &&
-      startedMs - suspension.firstMs >= workerLimits.unknownRejectionMs &&
+      this.#startedMs - suspension.firstMs >= workerLimits.unknownRejectionMs &&
       health.hasSucceededSince(suspension.lastMs)
-    const pass = new SplitPass(batch, startedMs, unsettledUntilMs, isLast)
+    for (const chunk of batch.chunks) {
+      const texts = rowsOfFrame(chunk.frame)
+      if (texts === undefined) this.#unreadable.push(chunk)
+      for (const text of texts ?? []) this.#rows.push({ index: this.#rows.length, text, ...rowKey(text) })
+    }
+    for (const name of batch.splits) this.#learn(name)
+  }
+
+  /** @throws RequeueError, TokenWithoutRowsError, and errors of Redis */
+  async run(): Promise<PartsResult> {
+    const recovery = (): Recovery => ({ ...this.#recovery, unsettledUntilMs: this.#unsettledUntilMs })
     try {
-      if (!(await this.#insertAll(pass, batch))) return { at: 'confirmed' }
+      await this.#insertAll()
     } catch (error) {
+      if (error instanceof ConfirmedError) return { at: 'confirmed' }
       if (isFinal(error)) throw error
-      logger.warn({ batchId: batch.id, reason: describeError(error) }, 'batch not inserted by parts')
-      return { at: 'failed', earlier: { ...earlier, unsettledUntilMs: pass.unsettledUntilMs } }
+      const fields = { batchId: this.#batch.id, reason: describeError(error) }
+      this.#deps.logger.warn(fields, 'batch not inserted by parts')
+      return { at: 'waiting', recovery: recovery() }
     }
-    return pass.suspects + pass.unsettled > 0
-      ? { at: 'suspended', earlier: pass.earlier(suspension) }
-      : { at: 'stored', deadLettered: pass.deadLettered, wasStored: pass.wasStored }
+    if (this.#suspects + this.#unsettled === 0) return { at: 'stored', deadLettered: this.#deadLettered }
+    const [firstMs, lastMs] = [this.#recovery.suspension?.firstMs ?? this.#startedMs, this.#startedMs]
+    return { at: 'suspended', recovery: { ...recovery(), suspension: { firstMs, lastMs } } }
   }
 
-  /** @returns false if another worker has confirmed the batch */
-  async #insertAll(pass: SplitPass, { chunks }: BatchInRepair): Promise<boolean> {
-    const earlierRejections = pass.rejections
-    if (!(await this.#persist(pass, WHOLE_BATCH))) return false
-    for (const chunk of chunks) {
-      const rows = rowsOfFrame(chunk.frame)
-      if (rows !== undefined) pass.rows.push(...rows)
-      else
-        await this.#deadLetter(
-          pass,
-          [unreadableChunk(chunk)],
-          `${pass.id}/chunk/${chunk.id}`,
-          true,
-          chunk.rows,
-        )
+  async #insertAll(): Promise<void> {
+    const { id, splits } = this.#batch
+    await this.#persist(WHOLE_BATCH)
+    for (const chunk of this.#unreadable)
+      await this.#deadLetter([unreadableChunk(chunk)], `${id}/chunk/${chunk.id}`, true, chunk.rows)
+    for (const name of splits) {
+      const rows = this.#listOf('rejected', name)
+      if (rows.length > 0) await this.#deadLetter(rows.map(earlierRejectedRow), this.#tokenOfList(name), true)
     }
-    for (const name of earlierRejections) {
-      const letters = (listOf('rejected', name) ?? []).map((index) => earlierRejectedRow(pass.row(index)))
-      await this.#deadLetter(pass, letters, tokenOfList(pass, name), true)
-    }
-    if (pass.rows.length > 0) await this.#splitWhole(pass)
-    return true
+    const missing = await this.#findMissing(this.#rows.filter((row) => !this.#rejected.has(row)))
+    if (missing.length > 0) await this.#insertMissing(missing)
+    else if (splits.size === 0) this.#reportStored(this.#recovery.rejection)
   }
 
-  async #splitWhole(pass: SplitPass): Promise<void> {
-    const { clock, events } = this.#deps
-    const missing = await this.#findMissing(pass, pass.notRejected())
-    pass.wasStored = missing.length === 0 && !pass.hasHistory
-    const suspects = await this.#findSuspects(pass, missing)
-    if (!(await this.#consumeToken(pass, missing, pass.id, suspects))) return
-    for (const group of groupsOf([...suspects].filter((index) => !pass.alone.has(index))))
-      if (!(await this.#persist(pass, listName('alone', group)))) return
-    let left = missing.filter((index) => !suspects.has(index))
-    if (suspects.size > 0) left = await this.#findMissing(pass, left)
-    if (suspects.size > 0 && left.length > 0) {
-      // An insert that ClickHouse has just found to be a copy may be followed by the rows of the original.
-      await clock.sleep(SETTLE_MS)
-      left = await this.#findMissing(pass, left)
-    }
-    if (left.length === 0 && pass.acceptedError instanceof ClickHouseError)
-      events.emit('stored despite error', pass.acceptedError)
-    if (left.length > 0) {
-      if (!(await this.#persist(pass, HALVED))) return
-      await this.#insertParts(pass, { from: 0, to: pass.rows.length, lost: 0 })
-    }
-    for (const group of groupsOf([...pass.alone])) await this.#insertAlone(pass, group)
+  async #insertMissing(missing: readonly Row[]): Promise<void> {
+    const { id } = this.#batch
+    const suspects = await this.#findSuspects(missing)
+    const accepted = missing.filter((row) => !suspects.has(row))
+    const rejected = missing.filter((row) => suspects.has(row))
+    // Without suspects, ClickHouse has just rejected all of them.
+    const isTried = suspects.size > 0 && accepted.length > 0
+    const rejection = isTried ? await this.#consumeWith(id, accepted) : undefined
+    const done = new Set(isTried && !rejection ? accepted.map(({ expiresOn }) => expiresOn) : [])
+    const left = [...accepted, ...rejected].filter(({ expiresOn }) => !done.has(expiresOn))
+    if (!(await this.#consumeToken(id, left))) return
+    for (const group of groupsOf(rejected.filter((row) => !this.#alone.has(row))))
+      await this.#persist(listName('alone', group.map(indexOf)))
+    const others = suspects.size > 0 ? await this.#findMissingLater(accepted) : accepted
+    if (others.length > 0) {
+      await this.#persist(HALVED)
+      await this.#insertHalves(0, this.#rows.length, 0)
+    } else this.#reportStored(rejection)
+    for (const group of groupsOf([...this.#alone])) await this.#insertAlone(group)
+  }
+
+  /** An insert that ClickHouse has just found to be a copy may be followed by the rows of the original. */
+  async #findMissingLater(rows: readonly Row[]): Promise<Row[]> {
+    const missing = await this.#findMissing(rows)
+    if (missing.length > 0) await this.#deps.clock.sleep(SETTLE_MS)
+    return this.#findMissing(missing)
+  }
+
+  /** @param rejection the error with which ClickHouse has answered an insert of rows that are all stored */
+  #reportStored(rejection: Error | undefined): void {
+    if (rejection instanceof ClickHouseError) this.#deps.events.emit('stored despite error', rejection)
   }
 
   /**
    * The rows that are sent alone, and those that ClickHouse seems to reject. The latter need not be right. Once halves may be in flight,
    * there are none of them: a half may contain them.
    */
-  async #findSuspects(pass: SplitPass, missing: readonly number[]): Promise<ReadonlySet<number>> {
+  async #findSuspects(missing: readonly Row[]): Promise<ReadonlySet<Row>> {
     const { rowCheck, logger } = this.#deps
-    const checked = pass.splits.has(HALVED) ? missing.filter((index) => pass.alone.has(index)) : missing
-    if (checked.length < 2) return pass.alone
+    const checked = this.#splits.has(HALVED) ? missing.filter((row) => this.#alone.has(row)) : missing
+    if (checked.length < 2) return this.#alone
     try {
-      const found = await rowCheck.findSuspects(checked.map((index) => pass.row(index)))
-      const byId = new Map(found.map((suspect) => [suspect.id, suspect]))
-      const suspects = checked.filter((index) => byId.has(pass.rowId(index)))
-      for (const index of suspects) {
-        const { violated } = byId.get(pass.rowId(index)) ?? {}
-        if (violated !== undefined) pass.violations.set(index, violated)
-      }
-      return new Set([...pass.alone, ...suspects])
+      this.#found = await rowCheck.findSuspects(checked.map(({ text }) => text))
     } catch (error) {
-      logger.warn({ batchId: pass.id, reason: describeError(error) }, 'rejected rows not found by a query')
-      return pass.alone
+      const fields = { batchId: this.#batch.id, reason: describeError(error) }
+      logger.warn(fields, 'rejected rows not found by a query')
     }
+    return new Set([...this.#alone, ...checked.filter(({ id }) => this.#found.has(id))])
   }
 
   /** Inserts the halves of a range that is persisted as split, and whose token is consumed. */
-  async #insertParts(pass: SplitPass, { from, to, lost }: Range): Promise<void> {
-    if (to - from === 1) return this.#insertRow(pass, from)
+  async #insertHalves(from: number, to: number, lostTokens: number): Promise<void> {
     const middle = from + Math.floor((to - from) / 2)
-    await this.#insertRange(pass, { from, to: middle, lost })
-    await this.#insertRange(pass, { from: middle, to, lost })
+    await this.#insertRange(from, middle, lostTokens)
+    await this.#insertRange(middle, to, lostTokens)
   }
 
-  async #insertRange(pass: SplitPass, { from, to, lost }: Range): Promise<void> {
-    const open = pass.open(from, to)
-    if (this.#isHopeless(pass) || open.length === 0) return
-    if (to - from === 1) return this.#insertRow(pass, from)
+  /** @param lostTokens how many of the ranges around it had a token without rows */
+  async #insertRange(from: number, to: number, lostTokens: number): Promise<void> {
+    const rows = this.#rows.slice(from, to).filter((row) => !this.#rejected.has(row) && !this.#alone.has(row))
+    const [row] = rows
+    if (this.#isHopeless || row === undefined) return
+    if (to - from === 1) return this.#insertRow(row)
     const range = rangeName(from, to)
-    const token = `${pass.id}/${range}`
-    let lostNow = lost
-    if (!pass.splits.has(range)) {
-      const insert = this.#deps.rowInserter.prepare(
-        framesOf(pass, open),
-        token,
-        true,
-        this.#onUnanswered(pass),
-      )
-      const { at } = await this.#attempt(
-        () => insert.run(),
-        (failure) => failure !== 'transient',
-      )
-      if (at === 'stored') return
-      if (at === 'token-without-rows') lostNow += 1
-      if (lostNow > LOST_TOKENS_MAX) throw new UndeliverableError(`rows of ${token} are not found`)
-      if (!(await this.#persist(pass, range))) return
+    const token = `${this.#batch.id}/${range}`
+    let lost = lostTokens
+    if (!this.#splits.has(range)) {
+      const insert = this.#deps.rowInserter.prepare(framesOf(rows), token, true, this.#onUnanswered)
+      const rejection = await this.#attempt(() => insert.run())
+      if (rejection === undefined) return
+      if (rejection instanceof TokenWithoutRowsError) lost += 1
+      if (lost > LOST_TOKENS_MAX) throw rejection
+      await this.#persist(range)
     }
-    if (await this.#consumeToken(pass, await this.#findMissing(pass, open), token, new Set()))
-      await this.#insertParts(pass, { from, to, lost: lostNow })
+    if (await this.#consumeToken(token, await this.#findMissing(rows)))
+      await this.#insertHalves(from, to, lost)
   }
 
-  async #insertRow(pass: SplitPass, index: number): Promise<void> {
+  async #insertRow(row: Row): Promise<void> {
     const { rowInserter } = this.#deps
-    const token = tokenOfRow(pass, index)
-    const insert = rowInserter.prepareSingle(compressRows(pass.row(index)), token, this.#onUnanswered(pass))
-    const result = await this.#attempt(() => insert.run(), isAboutRows)
-    if (result.at === 'token-without-rows') throw new UndeliverableError(`the row of ${token} is not found`)
+    const [frames, token] = [framesOf([row]), this.#tokenOfRow(row)]
+    const insert = rowInserter.prepare(frames, token, true, this.#onUnanswered, REPLACEMENTS_MAX)
+    const error = await this.#attempt(() => insert.run(), isAboutRows)
     // If a materialized view fails, ClickHouse reports an error after it has stored the row.
-    if (result.at === 'rejected' && (await this.#findMissing(pass, [index])).length > 0)
-      await this.#reject(pass, [{ index, error: result.error }])
+    if (error !== undefined && (await this.#findMissing([row])).length > 0)
+      await this.#reject([{ row, error }])
   }
 
   /**
    * Inserts rows alone that are persisted as such. Of the rows that violate one constraint, as ClickHouse has evaluated it, one is sent. If
    * ClickHouse rejects that one, it need not reject each of the others.
    */
-  async #insertAlone(pass: SplitPass, group: readonly number[]): Promise<void> {
-    const missing = await this.#findMissing(
-      pass,
-      group.filter((index) => !pass.rejected.has(index)),
-    )
-    const errors = new Map<number, unknown>()
-    const byConstraint = Map.groupBy(missing, (index) => pass.violations.get(index)?.message)
-    const uncertain = byConstraint.get(undefined) ?? []
-    byConstraint.delete(undefined)
-    for (const [constraint = '', [first, ...others]] of byConstraint) {
-      if (first === undefined) continue
-      if (!pass.confirmed.has(constraint)) await this.#insertEach(pass, [first], errors)
-      else others.push(first)
+  async #insertAlone(group: readonly Row[]): Promise<void> {
+    const missing = await this.#findMissing(group.filter((row) => !this.#rejected.has(row)))
+    const errors = new Map<Row, Error | undefined>()
+    for (const [constraint, [first, ...others]] of Map.groupBy(missing, ({ id }) => this.#found.get(id))) {
+      if (constraint === undefined || first === undefined) continue
+      if (this.#confirmed.has(constraint)) errors.set(first, constraint)
+      else await this.#insertEach([first], errors)
       const error = errors.get(first)
-      if (error instanceof ClickHouseError && error.code === pass.violations.get(first)?.code)
-        pass.confirmed.add(constraint)
-      if (!pass.confirmed.has(constraint)) uncertain.push(...others)
-      else for (const index of others) errors.set(index, pass.violations.get(index))
+      if (!(error instanceof ClickHouseError) || error.code !== constraint.code) continue
+      this.#confirmed.add(constraint)
+      for (const row of others) errors.set(row, constraint)
     }
-    await this.#insertEach(pass, uncertain, errors)
-    const rejected: Rejection[] = []
-    for (const index of await this.#findMissing(pass, [...errors.keys()])) {
-      const error = errors.get(index)
+    await this.#insertEach(
+      missing.filter((row) => !errors.has(row)),
+      errors,
+    )
+    const rejections: Rejection[] = []
+    for (const row of await this.#findMissing([...errors.keys()])) {
+      const error = errors.get(row)
       // ClickHouse has the token of the row without the row.
-      if (error === undefined) await this.#insertRow(pass, index)
-      else rejected.push({ index, error })
+      if (error === undefined) await this.#insertRow(row)
+      else rejections.push({ row, error })
     }
-    await this.#reject(pass, rejected)
+    await this.#reject(rejections)
   }
 
   /** Inserts each of the rows alone. @param errors receives the error of each row that was sent, or undefined */
-  async #insertEach(
-    pass: SplitPass,
-    indexes: readonly number[],
-    errors: Map<number, unknown>,
-  ): Promise<void> {
-    const waiting = indexes.values()
+  async #insertEach(rows: readonly Row[], errors: Map<Row, Error | undefined>): Promise<void> {
+    const waiting = rows.values()
     const insertNext = async (): Promise<void> => {
-      for (const index of waiting) {
-        if (this.#isHopeless(pass)) return
-        const insert = (): Promise<InsertResult> =>
-          this.#deps.rowInserter.insertSingle(
-            compressRows(pass.row(index)),
-            tokenOfRow(pass, index),
-            this.#onUnanswered(pass),
-          )
-        const result = await this.#attempt(insert, isAboutRows)
-        errors.set(index, result.at === 'rejected' ? result.error : undefined)
+      for (const row of waiting) {
+        if (this.#isHopeless) return
+        const [frames, token] = [framesOf([row]), this.#tokenOfRow(row)]
+        const send = (): Promise<void> => this.#deps.rowInserter.send(frames, token, this.#onUnanswered)
+        errors.set(row, await this.#attempt(send, isAboutRows))
       }
     }
     await Promise.all(Array.from({ length: ALONE_IN_FLIGHT_MAX }, insertNext))
@@ -289,53 +308,40 @@ export class BatchSplitter {
    * Dead-letters rejected rows, except for those for which it is too early. First the rows are persisted as rejected. From then on, no
    * worker tries to insert them, even if the table is changed so that ClickHouse would accept them.
    */
-  async #reject(pass: SplitPass, rejections: readonly Rejection[]): Promise<void> {
-    const isSettled = this.#deps.clock.nowMs() >= pass.unsettledUntilMs
+  async #reject(rejections: readonly Rejection[]): Promise<void> {
+    const isSettled = this.#deps.clock.nowMs() >= this.#unsettledUntilMs
     const final: Rejection[] = []
     for (const rejection of rejections) {
       const isKnown = classifyInsertError(rejection.error).failure === 'poison'
-      if (!isKnown && !pass.isLast) pass.suspects += 1
-      else if (!isSettled) pass.unsettled += 1
+      if (!isKnown && !this.#isLast) this.#suspects += 1
+      else if (!isSettled) this.#unsettled += 1
       else final.push(rejection)
     }
     if (final.length === 0) return
     const name = listName(
       'rejected',
-      final.map(({ index }) => index),
+      final.map(({ row }) => row.index),
     )
-    if (!(await this.#persist(pass, name))) return
-    const letters = final.map(({ index, error }) => rejectedRow(error, pass.row(index)))
-    await this.#deadLetter(pass, letters, tokenOfList(pass, name), false)
+    await this.#persist(name)
+    await this.#deadLetter(final.map(rejectedRow), this.#tokenOfList(name), false)
   }
 
-  #isHopeless({ suspects, startedMs }: SplitPass): boolean {
-    return suspects >= SUSPECTS_MAX && !this.#deps.health.hasSucceededSince(startedMs)
+  get #isHopeless(): boolean {
+    return this.#suspects >= SUSPECTS_MAX && !this.#deps.health.hasSucceededSince(this.#startedMs)
   }
 
   /**
-   * Consumes a token in each partition that lacks rows. Only missing rows may be used: ClickHouse may have forgotten that the token was
-   * consumed earlier.
+   * Consumes a token in each partition of rows that are not stored. Only such rows may be used: ClickHouse may have forgotten that the
+   * token was consumed earlier.
    *
-   * @param missing the rows of the token's range that are not stored
-   * @param suspects those that ClickHouse seems to reject. If there are any, the others are inserted at once
    * @returns whether the parts may be sent. If ClickHouse rejects the rows of a partition, the cause may pass: with an unknown code by
    *   itself, otherwise if an operator changes the table. Then another attempt with this token could insert a row whose part may be in
    *   flight as well.
    */
-  async #consumeToken(
-    pass: SplitPass,
-    missing: readonly number[],
-    token: string,
-    suspects: ReadonlySet<number>,
-  ): Promise<boolean> {
-    const accepted = suspects.size === 0 ? [] : missing.filter((index) => !suspects.has(index))
-    const result = accepted.length === 0 ? undefined : await this.#consumeWith(pass, accepted, token)
-    if (result?.at === 'rejected') pass.acceptedError = result.error
-    const areStored = result?.at === 'stored'
-    const consumed = new Set(areStored ? accepted.map((index) => partitionOf(pass, index)) : [])
+  async #consumeToken(token: string, missing: readonly Row[]): Promise<boolean> {
     let isCertain = true
-    for (const [partition, indexes] of Map.groupBy(missing, (index) => partitionOf(pass, index)))
-      if (!consumed.has(partition)) isCertain = (await this.#consumeIn(pass, indexes, token)) && isCertain
+    for (const rows of Map.groupBy(missing, ({ expiresOn }) => expiresOn).values())
+      isCertain = (await this.#consumeIn(token, rows)) && isCertain
     return isCertain
   }
 
@@ -344,69 +350,92 @@ export class BatchSplitter {
    *
    * @returns whether the token is consumed, or cannot be used because its rows are rejected for good
    */
-  async #consumeIn(pass: SplitPass, indexes: readonly number[], token: string): Promise<boolean> {
+  async #consumeIn(token: string, rows: readonly Row[]): Promise<boolean> {
     let hasSuspects = false
-    for (const index of indexes.slice(0, CONSUMING_ROWS_MAX)) {
-      const result = await this.#consumeWith(pass, [index], token)
-      if (result.at === 'stored') {
+    for (const row of rows.slice(0, CONSUMING_ROWS_MAX)) {
+      const rejection = await this.#consumeWith(token, [row])
+      if (rejection === undefined) {
         // The query is wrong about this row, or the table was changed since.
-        if (pass.violations.has(index)) pass.violations.clear()
+        if (this.#found.has(row.id)) this.#found = new Map()
         return true
       }
-      hasSuspects ||= result.at === 'rejected' && classifyInsertError(result.error).failure === 'unknown'
+      hasSuspects ||= classifyInsertError(rejection).failure === 'unknown'
     }
-    if (hasSuspects && !pass.isLast) pass.suspects += 1
+    if (hasSuspects && !this.#isLast) this.#suspects += 1
     // If the table is changed meanwhile, an earlier attempt could still insert a row whose part is sent now.
-    else if (this.#deps.clock.nowMs() < pass.unsettledUntilMs) pass.unsettled += 1
+    else if (this.#deps.clock.nowMs() < this.#unsettledUntilMs) this.#unsettled += 1
     else return true
     return false
   }
 
-  #consumeWith(pass: SplitPass, indexes: readonly number[], token: string): Promise<AttemptResult> {
-    const frames = framesOf(pass, indexes)
-    const consume = (): Promise<InsertResult> =>
-      this.#deps.rowInserter.consumeToken(frames, token, this.#onUnanswered(pass))
+  /**
+   * Consumes the token of rows that are to be inserted in parts: inserts some of the rows with it. From then on, ClickHouse ignores every
+   * other insert with this token in the partitions of these rows, whichever worker sent it and whenever it arrives. In a partition for
+   * which ClickHouse has the token already, nothing is inserted.
+   *
+   * @returns the error with which ClickHouse rejects the rows, if it does
+   */
+  #consumeWith(token: string, rows: readonly Row[]): Promise<Error | undefined> {
+    const [frames, queryId] = [framesOf(rows), queryIds.consumedToken(token)]
+    const send = (): Promise<void> => this.#deps.rowInserter.send(frames, token, this.#onUnanswered, queryId)
     // A single row is never too big.
-    return this.#attempt(consume, indexes.length === 1 ? isAboutRows : (failure) => failure !== 'transient')
+    return this.#attempt(send, rows.length === 1 ? isAboutRows : undefined)
   }
 
   /** @returns those of the rows that are not stored */
-  async #findMissing(pass: SplitPass, indexes: readonly number[]): Promise<number[]> {
-    const { rowInserter, retrier, health } = this.#deps
-    if (indexes.length === 0) return []
-    const stored = await retrier.retry(
-      'stored rows not looked up',
-      () => rowInserter.findStored(framesOf(pass, indexes)),
-      () => health.giveUpSignal,
-    )
-    return indexes.filter((index) => !stored.has(pass.rowId(index)))
+  async #findMissing(rows: readonly Row[]): Promise<Row[]> {
+    if (rows.length === 0) return []
+    const texts = rows.map(({ text }) => text)
+    const find = () => this.#deps.rowInserter.findStored(texts)
+    const stored = await this.#retry('stored rows not looked up', find)
+    return rows.filter(({ id }) => !stored.has(id))
   }
 
   /** An attempt without a response may still commit, unless its token is consumed. The token of a rejected row cannot be consumed. */
-  #onUnanswered(pass: SplitPass): () => void {
-    const { clock, insertLingerMaxMs } = this.#deps
-    return () => (pass.unsettledUntilMs = clock.nowMs() + insertLingerMaxMs)
+  readonly #onUnanswered = (): void => {
+    this.#unsettledUntilMs = this.#deps.clock.nowMs() + workerLimits.insertLingerMaxMs
   }
 
   #attempt(
-    run: () => Promise<InsertResult>,
-    isRejection: (failure: InsertFailure) => boolean,
-  ): Promise<AttemptResult> {
-    const { retrier, health } = this.#deps
-    return retrier.retry(
-      'part of a batch not inserted',
-      () => attemptInsert(run, isRejection),
-      () => health.giveUpSignal,
-    )
+    run: () => Promise<void>,
+    isRejection?: (failure: InsertFailure) => boolean,
+  ): Promise<Error | undefined> {
+    return this.#retry('part of a batch not inserted', () => rejectionOf(run, isRejection))
   }
 
-  /** @returns whether what follows may be sent; if not, another worker has confirmed the batch */
-  async #persist(pass: SplitPass, name: string): Promise<boolean> {
+  #retry<T>(failureMessage: string, run: () => Promise<T>): Promise<T> {
+    const { retrier, health } = this.#deps
+    return retrier.retry(failureMessage, run, () => health.giveUpSignal)
+  }
+
+  /** @throws ConfirmedError */
+  async #persist(name: string): Promise<void> {
     const { ledger, clock, events } = this.#deps
-    const recording = ledger.recordSplit(pass.id, name, pass.repair)
-    const isClaimed = await withTimeout(recording, workerLimits.repairStepMaxMs, clock)
-    if (isClaimed && pass.persisted(name)) events.emit('range split')
-    return isClaimed
+    const { id, repair } = this.#batch
+    const recording = ledger.recordSplit(id, name, repair)
+    if (!(await withTimeout(recording, workerLimits.repairStepMaxMs, clock))) throw new ConfirmedError()
+    if (!this.#splits.has(name)) events.emit('range split')
+    this.#learn(name)
+  }
+
+  /** Notes that something is persisted. */
+  #learn(name: string): void {
+    this.#splits.add(name)
+    for (const row of this.#listOf('alone', name)) this.#alone.add(row)
+    for (const row of this.#listOf('rejected', name)) this.#rejected.add(row)
+  }
+
+  #listOf(list: 'alone' | 'rejected', name: string): Row[] {
+    return (listOf(list, name) ?? []).flatMap((index) => this.#rows[index] ?? [])
+  }
+
+  #tokenOfRow({ index }: Row): string {
+    return `${this.#batch.id}/${rangeName(index, index + 1)}`
+  }
+
+  /** A token is part of a URL. */
+  #tokenOfList(name: string): string {
+    return `${this.#batch.id}/${name.length > 40 ? hash('sha256', name) : name}`
   }
 
   /**
@@ -414,67 +443,37 @@ export class BatchSplitter {
    * @param rows how many rows the letters are for
    */
   async #deadLetter(
-    pass: SplitPass,
     letters: readonly DeadLetter[],
     token: string,
     wasSent: boolean,
     rows = letters.length,
   ): Promise<void> {
-    const { deadLetters, retrier, logger, health } = this.#deps
-    const insert = deadLetters.prepare(letters, token, wasSent)
-    const result = await retrier.retry(
-      'dead letters not stored',
-      () => insert.run(),
-      () => health.giveUpSignal,
-    )
-    if (result === 'token-without-rows')
-      throw new UndeliverableError(`the dead letters of ${token} are not found`)
-    pass.deadLettered += rows
+    const insert = this.#deps.deadLetters.prepare(letters, token, wasSent)
+    await this.#retry('dead letters not stored', () => insert.run())
+    this.#deadLettered += rows
     for (const [code, { length }] of Map.groupBy(letters, (letter) => letter.code))
-      logger.error({ code, token, letters: length }, 'rows dead-lettered')
+      this.#deps.logger.error({ code, token, letters: length }, 'rows dead-lettered')
   }
 }
 
 /** A row that ClickHouse has rejected. */
 interface Rejection {
-  readonly index: number
-  readonly error: unknown
+  readonly row: Row
+  readonly error: Error
 }
 
-/** A range of rows, and how many of the ranges around it had a token without rows. */
-interface Range {
-  readonly from: number
-  readonly to: number
-  readonly lost: number
+function groupsOf(rows: readonly Row[], rowsMax = ALONE_ROWS_MAX): Row[][] {
+  return Array.from({ length: Math.ceil(rows.length / rowsMax) }, (_, i) =>
+    rows.slice(i * rowsMax, (i + 1) * rowsMax),
+  )
 }
 
-function groupsOf(indexes: readonly number[]): number[][] {
-  const groups: number[][] = []
-  for (let from = 0; from < indexes.length; from += ALONE_ROWS_MAX)
-    groups.push(indexes.slice(from, from + ALONE_ROWS_MAX))
-  return groups
+function framesOf(rows: readonly Row[]): Buffer[] {
+  return groupsOf(rows, FRAME_ROWS_MAX).map((group) => compressRows(group.map(({ text }) => text).join('')))
 }
 
-function framesOf(pass: SplitPass, indexes: readonly number[]): Buffer[] {
-  const frames: Buffer[] = []
-  for (let from = 0; from < indexes.length; from += FRAME_ROWS_MAX) {
-    const rows = indexes.slice(from, from + FRAME_ROWS_MAX).map((index) => pass.row(index))
-    frames.push(compressRows(rows.join('')))
-  }
-  return frames
-}
-
-function partitionOf(pass: SplitPass, index: number): string {
-  return rowKey(pass.row(index)).expiresOn
-}
-
-function tokenOfRow({ id }: SplitPass, index: number): string {
-  return `${id}/${rangeName(index, index + 1)}`
-}
-
-/** A token is part of a URL. */
-function tokenOfList({ id }: SplitPass, name: string): string {
-  return `${id}/${name.length > 40 ? hash('sha256', name) : name}`
+function indexOf({ index }: Row): number {
+  return index
 }
 
 function isAboutRows(failure: InsertFailure): boolean {
@@ -482,23 +481,19 @@ function isAboutRows(failure: InsertFailure): boolean {
 }
 
 function unreadableChunk({ frame }: HeldChunk): DeadLetter {
-  return {
-    code: 'UNREADABLE_CHUNK',
-    reason: 'the frame cannot be decompressed',
-    text: frame.toString('base64'),
-  }
+  const reason = 'the frame cannot be decompressed'
+  return { code: 'UNREADABLE_CHUNK', reason, text: frame.toString('base64') }
 }
 
-function rejectedRow(error: unknown, row: string): DeadLetter {
-  const reason = error instanceof Error ? error.message : 'unknown'
-  return { code: classifyInsertError(error).code, reason, text: textOf(row) }
+function rejectedRow({ row, error }: Rejection): DeadLetter {
+  return { code: classifyInsertError(error).code, reason: error.message, text: textOf(row) }
 }
 
 /** The letter of a row that is persisted as rejected. It is stored already, unless the worker that knew the reason died before that. */
-function earlierRejectedRow(row: string): DeadLetter {
+function earlierRejectedRow(row: Row): DeadLetter {
   return { code: 'REJECTED', reason: 'only the worker that died knew the reason', text: textOf(row) }
 }
 
-function textOf(row: string): string {
-  return rowAsJson(row) ?? row.trimEnd()
+function textOf({ text }: Row): string {
+  return rowAsJson(text) ?? text.trimEnd()
 }

@@ -1,26 +1,19 @@
-import { ClickHouseError, describeError, type RowInserter } from '@sluice/clickhouse'
+import { describeError, type RowInserter } from '@sluice/clickhouse'
 import type { BatchLedger, ChunkConsumer } from '@sluice/queue'
 import type { Logger, MonotonicClock } from '@sluice/runtime'
 import { strict as assert } from 'node:assert'
-import type { BatchSplitter } from './batch-splitter.ts'
-import {
-  type Batch,
-  type BatchInRepair,
-  type EarlierAttempts,
-  idsOf,
-  rowsOf,
-  type Recovery,
-  type Stage,
-} from './batch.ts'
+import type { PartsResult } from './batch-splitter.ts'
+import { type Batch, type BatchInRepair, idsOf, rowsOf, type Recovery, type Stage } from './batch.ts'
 import type { InsertHealth } from './insert-health.ts'
-import { type AttemptResult, attemptInsert, isFinal, type Retrier, UndeliverableError } from './retrier.ts'
+import { workerLimits } from './limits.ts'
+import { isFinal, rejectionOf, type Retrier, UndeliverableError } from './retrier.ts'
 import type { Emit, Step } from './worker-events.ts'
 
 export interface BatchStagesDependencies {
   readonly ledger: Pick<BatchLedger, 'read' | 'beginRepair'>
   readonly consumer: Pick<ChunkConsumer, 'load' | 'finish'>
   readonly rowInserter: Pick<RowInserter, 'prepare'>
-  readonly splitter: Pick<BatchSplitter, 'insertByParts'>
+  readonly insertByParts: (batch: BatchInRepair, recovery: Recovery) => Promise<PartsResult>
   readonly retrier: Pick<Retrier, 'retry'>
   readonly health: Pick<InsertHealth, 'giveUpSignal'>
   readonly events: Emit
@@ -32,19 +25,7 @@ export interface BatchStagesDependencies {
   readonly workerId: string
   /** How long after its claim a batch certainly belongs to this worker. Afterwards it is recovered. */
   readonly ownershipTrustedMs: number
-  /** How long after its failure an attempt to insert a single row may still commit, ms. */
-  readonly insertLingerMaxMs: number
 }
-
-/** The attempts to insert a batch as a whole. */
-interface WholeInsert {
-  attempt(): Promise<AttemptResult>
-  /** False if an attempt got no response from ClickHouse, so that it may still commit. */
-  readonly isSettled: boolean
-}
-
-/** Of a batch that this worker has claimed. Another worker that sends single rows of it has begun a repair before: see `lastRepair`. */
-const nothingEarlier: EarlierAttempts = { unsettledUntilMs: 0, suspension: undefined }
 
 /**
  * The state machine of a batch. Each step is one transition:
@@ -84,7 +65,7 @@ export class BatchStages {
   #leave(stage: Step['from']): Promise<Stage> {
     if (stage.at === 'claimed') return this.#insertNew(stage.batch, stage.sinceMs)
     if (stage.at === 'loaded') return this.#insertMissing(stage.recovery, stage.batch)
-    if (stage.at === 'rejected') return this.#insertByParts(stage.recovery, stage.batch)
+    if (stage.at === 'rejected') return this.#insertParts(stage.recovery, stage.batch)
     if (stage.at === 'stored') return this.#finish(stage)
     return this.#load(stage.recovery)
   }
@@ -94,21 +75,17 @@ export class BatchStages {
     const { retrier, health, clock, ownershipTrustedMs } = this.#deps
     assert(batch.chunks.length > 0 && batch.splits.size === 0)
     const recovery = this.recoveryOf(batch.id, idsOf(batch))
-    const insert = this.#prepareWhole(batch, false)
+    // Another worker that sends single rows of the batch has begun a repair before: see `lastRepair`.
+    let unsettledUntilMs = 0
+    const insert = this.#prepareWhole(batch, false, (untilMs) => (unsettledUntilMs = untilMs))
     return retrier.retry<Stage>(
       'batch not inserted',
       async () => {
         // After a long wait, many attempts, or a freeze of this process, another worker may have fetched the chunks.
         if (clock.nowMs() - sinceMs > ownershipTrustedMs) return { at: 'recovering', recovery }
-        const result = await insert.attempt()
-        if (result.at === 'stored') return this.#stored(batch, 0)
-        const rejected: Recovery = {
-          ...recovery,
-          isRejected: true,
-          ...errorOf(result),
-          earlier: nothingEarlier,
-        }
-        return { at: 'recovering', recovery: insert.isSettled ? rejected : this.#unsettled(rejected) }
+        const rejection = await rejectionOf(() => insert.run())
+        if (rejection === undefined) return this.#stored(batch, 0)
+        return { at: 'recovering', recovery: { ...recovery, rejection, unsettledUntilMs } }
       },
       () => health.giveUpSignal,
     )
@@ -116,30 +93,26 @@ export class BatchStages {
 
   /** The recovery of a batch that another worker may be inserting. */
   recoveryOf(batchId: string, chunkIds: readonly string[]): Recovery {
-    return this.#unsettled({ batchId, chunkIds, isRejected: false, lastRepair: 0, earlier: nothingEarlier })
+    return { batchId, chunkIds, lastRepair: 0, unsettledUntilMs: this.#settledAtMs() }
   }
 
-  /** The same recovery after an attempt that may still commit. */
-  #unsettled(recovery: Recovery): Recovery {
-    const { clock, insertLingerMaxMs } = this.#deps
-    const unsettledUntilMs = clock.nowMs() + insertLingerMaxMs
-    return { ...recovery, earlier: { ...recovery.earlier, unsettledUntilMs } }
+  /** Until then, an attempt that fails now without a response may still commit. */
+  #settledAtMs(): number {
+    return this.#deps.clock.nowMs() + workerLimits.insertLingerMaxMs
   }
 
   async #load(from: Recovery): Promise<Stage> {
     const { ledger, consumer, logger, events, workerId } = this.#deps
-    const { batchId, chunkIds, isRejected } = from
+    const { batchId, chunkIds, rejection } = from
     const record = await ledger.read(batchId)
     if (record?.state !== 'claimed') return confirmed(batchId, record?.members ?? chunkIds)
     const known = this.#after(from, record.repairs, from.lastRepair)
     // While it waits, it begins no repair: the other worker would wait for that one, and neither would ever send anything.
-    if (this.#mustWait(known, record.splits))
-      return { at: 'waiting', recovery: known, untilMs: known.earlier.unsettledUntilMs }
+    if (this.#mustWait(known, record.splits)) return waiting(known)
     const repair = await ledger.beginRepair(batchId, workerId)
     if (repair === undefined) return { at: 'waiting', recovery: known }
     const recovery = this.#after(known, repair.number, known.lastRepair + 1)
-    if (this.#mustWait(recovery, repair.splits))
-      return { at: 'waiting', recovery, untilMs: recovery.earlier.unsettledUntilMs }
+    if (this.#mustWait(recovery, repair.splits)) return waiting(recovery)
     const chunks = await consumer.load(record.members)
     if (chunks === undefined) {
       // Jobs only disappear after their batch is confirmed: another worker has confirmed it since the record was read.
@@ -151,68 +124,54 @@ export class BatchStages {
     logger.info({ batchId, chunks: chunks.length }, 'recovering a batch')
     const { number, splits } = repair
     const batch: BatchInRepair = { id: batchId, chunks, splits, repair: number }
-    return { at: isRejected || splits.size > 0 ? 'rejected' : 'loaded', recovery, batch }
+    return { at: rejection || splits.size > 0 ? 'rejected' : 'loaded', recovery, batch }
   }
 
   /**
    * The recovery after the last repair of the batch. If it is not the expected one, another worker has begun it, and may have sent parts.
    */
   #after(recovery: Recovery, lastRepair: number, expected: number): Recovery {
-    const after = { ...recovery, lastRepair }
-    return lastRepair > expected ? this.#unsettled(after) : after
+    const unsettledUntilMs = lastRepair > expected ? this.#settledAtMs() : recovery.unsettledUntilMs
+    return { ...recovery, lastRepair, unsettledUntilMs }
   }
 
   /**
    * Parts of a split batch may be in flight. The token of a rejected row cannot be consumed: if ClickHouse accepts the row later, because
    * the table was changed, only after some time it is certain that no earlier attempt will store it.
    */
-  #mustWait({ earlier }: Recovery, splits: ReadonlySet<string>): boolean {
-    return splits.size > 0 && this.#deps.clock.nowMs() < earlier.unsettledUntilMs
+  #mustWait({ unsettledUntilMs }: Recovery, splits: ReadonlySet<string>): boolean {
+    return splits.size > 0 && this.#deps.clock.nowMs() < unsettledUntilMs
   }
 
   async #insertMissing(recovery: Recovery, batch: BatchInRepair): Promise<Stage> {
     assert(batch.splits.size === 0)
-    const insert = this.#prepareWhole(batch, true)
+    let unsettledUntilMs: number | undefined
+    const insert = this.#prepareWhole(batch, true, (untilMs) => (unsettledUntilMs = untilMs))
+    const after = (): Recovery => ({ ...recovery, ...(unsettledUntilMs && { unsettledUntilMs }) })
     try {
-      const result = await insert.attempt()
-      if (result.at === 'stored') return this.#stored(batch, batch.repair)
-      const rejected = { ...recovery, ...errorOf(result) }
-      return { at: 'rejected', recovery: insert.isSettled ? rejected : this.#unsettled(rejected), batch }
+      const rejection = await rejectionOf(() => insert.run())
+      if (rejection === undefined) return this.#stored(batch, batch.repair)
+      return { at: 'rejected', recovery: { ...after(), rejection }, batch }
     } catch (error) {
-      if (insert.isSettled || isFinal(error)) throw error
+      if (unsettledUntilMs === undefined || isFinal(error)) throw error
       this.#deps.logger.warn({ batchId: batch.id, reason: describeError(error) }, 'batch not inserted')
-      return { at: 'waiting', recovery: this.#unsettled(recovery) }
+      return { at: 'waiting', recovery: after() }
     }
   }
 
-  /** @param wasSent whether another attempt may have sent the batch before */
-  #prepareWhole({ id, chunks }: Batch, wasSent: boolean): WholeInsert {
+  /**
+   * @param wasSent whether another attempt may have sent the batch before
+   * @param onUnsettled called after an attempt without a response
+   */
+  #prepareWhole({ id, chunks }: Batch, wasSent: boolean, onUnsettled: (untilMs: number) => void) {
     const frames = chunks.map(({ frame }) => frame)
-    let isSettled = true
-    const insert = this.#deps.rowInserter.prepare(frames, id, wasSent, () => (isSettled = false))
-    return {
-      attempt: () =>
-        attemptInsert(
-          () => insert.run(),
-          (failure) => failure !== 'transient',
-        ),
-      get isSettled() {
-        return isSettled
-      },
-    }
+    return this.#deps.rowInserter.prepare(frames, id, wasSent, () => onUnsettled(this.#settledAtMs()))
   }
 
-  async #insertByParts(recovery: Recovery, batch: BatchInRepair): Promise<Stage> {
-    const { splitter } = this.#deps
-    const result = await splitter.insertByParts(batch, recovery.earlier)
+  async #insertParts(recovery: Recovery, batch: BatchInRepair): Promise<Stage> {
+    const result = await this.#deps.insertByParts(batch, recovery)
     if (result.at === 'confirmed') return confirmed(batch.id, idsOf(batch))
-    if (result.at === 'stored') {
-      if (result.wasStored && recovery.error instanceof ClickHouseError)
-        this.#deps.events.emit('stored despite error', recovery.error)
-      return this.#stored(batch, batch.repair, result.deadLettered)
-    }
-    const at = result.at === 'failed' ? 'waiting' : 'suspended'
-    return { at, recovery: { ...recovery, isRejected: true, earlier: result.earlier } }
+    return result.at === 'stored' ? this.#stored(batch, batch.repair, result.deadLettered) : result
   }
 
   /** @param deadLettered how many of its rows are dead letters */
@@ -234,8 +193,8 @@ export class BatchStages {
   }
 }
 
-function errorOf(result: AttemptResult): Pick<Recovery, 'error'> {
-  return result.at === 'rejected' ? { error: result.error } : {}
+function waiting(recovery: Recovery): Stage {
+  return { at: 'waiting', recovery, untilMs: recovery.unsettledUntilMs }
 }
 
 /** A record that does not exist was released after its confirmation. */

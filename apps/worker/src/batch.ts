@@ -19,13 +19,13 @@ export interface Recovery {
   readonly batchId: string
   /** The chunks of the batch that this process holds. There may be others. */
   readonly chunkIds: readonly string[]
-  /** Whether ClickHouse has rejected the batch as a whole. */
-  readonly isRejected: boolean
-  /** The error with which ClickHouse has rejected it, if this worker has it. */
-  readonly error?: unknown
+  /** The error with which ClickHouse has rejected the batch as a whole. */
+  readonly rejection?: Error
   /** The number of the last repair that this worker knows to have begun, whichever worker began it. 0 for a batch that was just claimed. */
   readonly lastRepair: number
-  readonly earlier: EarlierAttempts
+  /** Until then, an insert of rejected rows that got no response may still commit. On the monotonic clock. */
+  readonly unsettledUntilMs: number
+  readonly suspension?: Suspension
 }
 
 /** Where a batch stands, as far as this worker knows. docs/exactly-once.md uses the same words. */
@@ -53,15 +53,7 @@ export type Stage =
     }
   | { readonly at: 'done' }
 
-/** What the caller knows of earlier attempts. Times are on the monotonic clock. */
-export interface EarlierAttempts {
-  /** Until then, an insert of rejected rows that got no response may still commit. */
-  readonly unsettledUntilMs: number
-  /** When ClickHouse rejected single rows with an unknown code. Undefined if it has not. */
-  readonly suspension: Suspension | undefined
-}
-
-/** Attempts to insert a batch in parts that ended with rows rejected with an unknown code. */
+/** Attempts to insert a batch in parts that ended with rows rejected with an unknown code. Times are on the monotonic clock. */
 export interface Suspension {
   readonly firstMs: number
   /** When the last attempt started. */

@@ -1,4 +1,9 @@
-import { classifyInsertError, describeError, type InsertFailure, type InsertResult } from '@sluice/clickhouse'
+import {
+  classifyInsertError,
+  describeError,
+  type InsertFailure,
+  TokenWithoutRowsError,
+} from '@sluice/clickhouse'
 import { backoffMs, type Logger, type MonotonicClock } from '@sluice/runtime'
 import { AssertionError } from 'node:assert'
 import { workerLimits } from './limits.ts'
@@ -23,30 +28,27 @@ export class UndeliverableError extends Error {
 
 /** Whether another attempt cannot succeed: the worker gives up, an operator is needed, or the code has a defect. */
 export function isFinal(error: unknown): boolean {
-  return [RequeueError, UndeliverableError, TypeError, RangeError, ReferenceError, AssertionError].some(
-    (type) => error instanceof type,
-  )
+  return finalErrors.some((type) => error instanceof type)
 }
 
-/** The result of an attempt to insert. A rejection is an error of ClickHouse that a retry does not resolve. */
-export type AttemptResult =
-  | { readonly at: InsertResult }
-  | { readonly at: 'rejected'; readonly error: unknown }
+const ourErrors = [RequeueError, UndeliverableError, TokenWithoutRowsError]
+const finalErrors = [...ourErrors, TypeError, RangeError, ReferenceError, AssertionError]
 
 /**
  * Makes one attempt to insert.
  *
- * @param run the attempt
- * @param isRejection which failures are rejections; others are thrown, to be retried
+ * @param isRejection which failures are rejections. By default, all that a retry does not resolve
+ * @returns the error, if it is a rejection. Others are thrown, to be retried
  */
-export async function attemptInsert(
-  run: () => Promise<InsertResult>,
-  isRejection: (failure: InsertFailure) => boolean,
-): Promise<AttemptResult> {
+export async function rejectionOf(
+  run: () => Promise<void>,
+  isRejection = (failure: InsertFailure): boolean => failure !== 'transient',
+): Promise<Error | undefined> {
   try {
-    return { at: await run() }
+    await run()
+    return undefined
   } catch (error) {
-    if (isRejection(classifyInsertError(error).failure)) return { at: 'rejected', error }
+    if (error instanceof Error && isRejection(classifyInsertError(error).failure)) return error
     throw error
   }
 }

@@ -26,12 +26,11 @@ type OwnName =
   | 'collector'
   | 'delivery'
   | 'stages'
-  | 'splitter'
+  | 'insertByParts'
   | 'shardRepairs'
   | 'chunkShare'
   | 'byteShare'
   | 'ownershipTrustedMs'
-  | 'insertLingerMaxMs'
 
 /** What all shards of a worker share. */
 export type ShardDependencies = Omit<AllDependencies, keyof ShardQueue | OwnName> & {
@@ -48,15 +47,10 @@ export type ShardDependencies = Omit<AllDependencies, keyof ShardQueue | OwnName
  */
 export function startShard(queue: ShardQueue, number: number, dependencies: ShardDependencies): Shard {
   const { config, signal } = dependencies
-  const shared = {
-    ...dependencies,
-    ...queue,
-    shard: number,
-    insertLingerMaxMs: workerLimits.insertLingerMaxMs,
-  }
+  const shared = { ...dependencies, ...queue, shard: number }
   const stages = new BatchStages({
     ...shared,
-    splitter: new BatchSplitter(shared),
+    insertByParts: (batch, recovery) => new BatchSplitter(shared, batch, recovery).run(),
     // The consumer renews each lock before half of it has passed, so a frozen worker still owns its jobs for the other half.
     ownershipTrustedMs: config.LOCK_DURATION_MS / 2,
   })

@@ -92,7 +92,7 @@ export function observeQueries(
       isRunning: (token) => frameInserter.isRunning(token),
     },
     storedRows: {
-      find: (frames) => run({ kind: 'lookup', startedMs: clock.nowMs() }, () => storedRows.find(frames)),
+      find: (rows) => run({ kind: 'lookup', startedMs: clock.nowMs() }, () => storedRows.find(rows)),
     },
     insertNothing: async () => {
       await beforeAttempt()

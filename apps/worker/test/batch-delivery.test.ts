@@ -64,7 +64,7 @@ describe('new chunks', () => {
     await idle()
     expect(fixture.stages.filter(({ at }) => at === 'claimed')).toMatchObject([{ batch: { chunks: [b] } }])
     expect(fixture.stages.filter(({ at }) => at === 'recovering')).toMatchObject([
-      { recovery: { batchId: 'B', chunkIds: ['a', 'c'], isRejected: false, lastRepair: 0 } },
+      { recovery: { batchId: 'B', chunkIds: ['a', 'c'], lastRepair: 0 } },
     ])
     expect(fixture.stepsMade).toContain('B stored')
     expect(fixture.only('forget')).toEqual([])
@@ -177,7 +177,7 @@ describe('a repair', () => {
     expect(fixture.only('end lease B')).toHaveLength(1)
     await idle()
     expect(fixture.clock.nowMs()).toBe(repairRetryMs)
-    expect(fixture.stages[5]).toMatchObject({ at: 'waiting', recovery: { isRejected: true } })
+    expect(fixture.stages[5]).toMatchObject({ at: 'waiting', recovery: { rejection: new Error('rejected') } })
     expect(fixture.only('end lease B')).toHaveLength(2)
   })
 
@@ -244,7 +244,7 @@ it('a batch in flight is not delivered again before the end of its delivery, and
   const at = outcomes.after(Promise.resolve())
   fixture.steps.set('B loaded', [at, at, outcomes.fails(gone)])
   const knownAtMs = (): number[] =>
-    fixture.stages.flatMap((its) => (its.at === 'recovering' ? its.recovery.earlier.unsettledUntilMs : []))
+    fixture.stages.flatMap((its) => (its.at === 'recovering' ? its.recovery.unsettledUntilMs : []))
   await deliver(a)
   await deliver(b)
   await fixture.clock.pass(5_000)

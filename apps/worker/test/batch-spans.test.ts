@@ -16,9 +16,8 @@ const inRepair: BatchInRepair = { ...batch, repair: 3 }
 const recovery: Recovery = {
   batchId: 'B',
   chunkIds: ['a', 'b', 'c'],
-  isRejected: false,
   lastRepair: 2,
-  earlier: { unsettledUntilMs: 0, suspension: undefined },
+  unsettledUntilMs: 0,
 }
 const claimed = { at: 'claimed', batch, sinceMs: 5 } as const
 const recovering = { at: 'recovering', recovery } as const

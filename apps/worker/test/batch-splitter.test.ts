@@ -1,8 +1,8 @@
-import { SETTLE_MS, type Suspect } from '@sluice/clickhouse'
+import { type ClickHouseError, SETTLE_MS, type Suspects, TokenWithoutRowsError } from '@sluice/clickhouse'
 import { rowColumns } from '@sluice/rows'
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { EarlierAttempts, Suspension } from '../src/batch.ts'
-import { RequeueError, UndeliverableError } from '../src/retrier.ts'
+import type { Suspension } from '../src/batch.ts'
+import { RequeueError } from '../src/retrier.ts'
 import { workerLimits } from '../src/limits.ts'
 import { insertErrors, makeChunk, makeRow } from './support/chunks.ts'
 import { batchOf, SplitterFixture } from './support/splitter-fixture.ts'
@@ -11,9 +11,8 @@ const { unknownRejectionMs, insertLingerMaxMs, repairStepMaxMs, giveUpMs } = wor
 /** The values in batch-splitter.ts. */
 const [CONSUMING_ROWS_MAX, LOST_TOKENS_MAX, SUSPECTS_MAX] = [16, 3, 16]
 
-const suspendedAt = (suspension: Suspension): EarlierAttempts => ({ unsettledUntilMs: 0, suspension })
 /** The first attempt was at 0. */
-const later = (lastMs: number): EarlierAttempts => suspendedAt({ firstMs: 0, lastMs })
+const later = (lastMs: number): { suspension: Suspension } => ({ suspension: { firstMs: 0, lastMs } })
 
 let fixture: SplitterFixture
 
@@ -120,7 +119,7 @@ describe('a batch that another worker has confirmed', () => {
 
   it('in the middle of a split is not split further', async () => {
     fixture.recordSplit = async (name) => name === 'all' || name === 'halved'
-    expect(await fixture.split(batchOf(['a', 'b', 'poison-c', 'd']))).toMatchObject({ at: 'stored' })
+    expect(await fixture.split(batchOf(['a', 'b', 'poison-c', 'd']))).toEqual({ at: 'confirmed' })
     expect(fixture.calls.slice(-1)).toEqual(['persist 2-4'])
     expect(fixture.deadLetters).toEqual([])
   })
@@ -128,7 +127,7 @@ describe('a batch that another worker has confirmed', () => {
 
 it('fails if Redis does not persist a split in time, and does not keep its slot', async () => {
   fixture.recordSplit = () => new Promise(() => undefined)
-  expect(await fixture.split(batchOf(['a', 'b']))).toMatchObject({ at: 'failed' })
+  expect(await fixture.split(batchOf(['a', 'b']))).toMatchObject({ at: 'waiting' })
   expect(fixture.clock.nowMs()).toBe(repairStepMaxMs)
   expect(fixture.calls).toEqual(['persist all'])
 })
@@ -181,7 +180,7 @@ describe('a row that ClickHouse rejects', () => {
     fixture = new SplitterFixture({ areTokensAtomic: false })
     fixture.isVisible = false
     await expect(fixture.split(batchOf(['poison-a'], ['all', '0-1']))).rejects.toThrow(
-      new UndeliverableError('the dead letters of B/0-1 are not found'),
+      new TokenWithoutRowsError('B/0-1'),
     )
   })
 
@@ -202,22 +201,27 @@ describe('a row that ClickHouse rejects', () => {
 
   it('is not dead-lettered if ClickHouse has stored it before it reported the error', async () => {
     fixture.table.faults.storesRejected = true
-    expect(await fixture.split(batchOf(['a', 'poison-b']))).toMatchObject({ at: 'stored', wasStored: false })
-    expect(fixture.table.rows).toEqual(['a', 'poison-b'])
-    expect(await fixture.split(batchOf(['a', 'poison-b']))).toMatchObject({ at: 'stored', wasStored: true })
-    expect(await fixture.split(batchOf(['a', 'poison-b'], ['all']))).toMatchObject({ wasStored: false })
+    const failures: unknown[] = []
+    fixture.events.on('stored despite error', (error) => failures.push(error))
+    const rejection = insertErrors.poison
+    for (const splits of [[], [], ['all']]) {
+      expect(await fixture.split(batchOf(['a', 'poison-b'], splits), { rejection })).toMatchObject({
+        at: 'stored',
+      })
+      expect(fixture.table.rows).toEqual(['a', 'poison-b'])
+    }
+    // Of the second attempt, which sends nothing, and knows why the whole batch was rejected.
+    expect(failures).toEqual([rejection])
     expect(fixture.deadLetters).toEqual([])
   })
 
   it('is not dead-lettered while an attempt of another worker may still commit', async () => {
-    const earlier: EarlierAttempts = { unsettledUntilMs: 500, suspension: undefined }
+    const earlier = { unsettledUntilMs: 500 }
     const batch = batchOf(['a', 'poison-b'])
     await fixture.clock.pass(499)
     const result = await fixture.split(batch, earlier)
-    expect(result).toEqual({
-      at: 'suspended',
-      earlier: { unsettledUntilMs: 500, suspension: { firstMs: 499, lastMs: 499 } },
-    })
+    const suspension = { firstMs: 499, lastMs: 499 }
+    expect(result).toMatchObject({ at: 'suspended', recovery: { unsettledUntilMs: 500, suspension } })
     expect(fixture.deadLetters).toEqual([])
     expect(fixture.table.rows).toEqual(['a'])
     await fixture.clock.pass(1)
@@ -237,13 +241,13 @@ describe('a row that ClickHouse rejects', () => {
       const result = await fixture.split(batch)
       expect(result).toMatchObject({
         at: 'suspended',
-        earlier: { unsettledUntilMs: insertLingerMaxMs },
+        recovery: { unsettledUntilMs: insertLingerMaxMs },
       })
       if (result.at !== 'suspended') return
       await fixture.clock.pass(insertLingerMaxMs - fixture.clock.nowMs() - 1)
-      expect(await fixture.split(batch, result.earlier)).toMatchObject({ at: 'suspended' })
+      expect(await fixture.split(batch, result.recovery)).toMatchObject({ at: 'suspended' })
       await fixture.clock.pass(1)
-      expect(await fixture.split(batch, result.earlier)).toMatchObject({ at: 'stored' })
+      expect(await fixture.split(batch, result.recovery)).toMatchObject({ at: 'stored' })
       expect(fixture.deadLetters).toHaveLength(1)
     },
   )
@@ -270,9 +274,9 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
 
   it('are not dead-lettered, and all other rows are stored', async () => {
     await fixture.clock.pass(7)
-    expect(await fixture.split(batch)).toEqual({
+    expect(await fixture.split(batch)).toMatchObject({
       at: 'suspended',
-      earlier: suspendedAt({ firstMs: 7, lastMs: 7 }),
+      recovery: { unsettledUntilMs: 0, suspension: { firstMs: 7, lastMs: 7 } },
     })
     expect(fixture.table.rows).toEqual(['a', 'b', 'd'])
     expect(fixture.deadLetters).toEqual([])
@@ -280,9 +284,9 @@ describe('rows that ClickHouse rejects with an unknown code', () => {
 
   it('are known since the first attempt', async () => {
     await fixture.clock.pass(20_000)
-    expect(await fixture.split(batch, later(10_000))).toEqual({
+    expect(await fixture.split(batch, later(10_000))).toMatchObject({
       at: 'suspended',
-      earlier: suspendedAt({ firstMs: 0, lastMs: 20_000 }),
+      recovery: later(20_000),
     })
   })
 
@@ -395,12 +399,12 @@ describe('rows that are rejected for good', () => {
     loseAnswers(1, (token) => token === 'B', insertLingerMaxMs)
     const batch = batchOf(['poison-a', 'poison-b'])
     const result = await fixture.split(batch)
-    expect(result).toMatchObject({ at: 'suspended', earlier: { unsettledUntilMs: insertLingerMaxMs } })
+    expect(result).toMatchObject({ at: 'suspended', recovery: { unsettledUntilMs: insertLingerMaxMs } })
     expect(fixture.only('insert').every((call) => call.startsWith('insert B:'))).toBe(true)
     if (result.at !== 'suspended') return
     fixture.table.faults.acceptsAll = true
     await fixture.clock.pass(insertLingerMaxMs - fixture.clock.nowMs())
-    expect(await fixture.split(batch, result.earlier)).toMatchObject({ at: 'stored' })
+    expect(await fixture.split(batch, result.recovery)).toMatchObject({ at: 'stored' })
     expect(fixture.table.rows.toSorted()).toEqual(['poison-a', 'poison-b'])
     expect(fixture.deadLetters).toEqual([])
   })
@@ -472,26 +476,27 @@ describe('a token without its rows', () => {
     expect(await fixture.split(batchOf(range(64)))).toMatchObject({ at: 'stored' })
     fixture = new SplitterFixture({ areTokensAtomic: false })
     crashIn((token) => [...nested, 'B/0-4'].includes(token))
-    await expect(fixture.split(batchOf(range(64)))).rejects.toThrow(
-      new UndeliverableError('rows of B/0-4 are not found'),
-    )
+    await expect(fixture.split(batchOf(range(64)))).rejects.toThrow(new TokenWithoutRowsError('B/0-4'))
   })
 
   it('and without its row again under replacement tokens means that the row is hidden', async () => {
     fixture.isVisible = false
-    await expect(fixture.split(batchOf(['a', 'b']))).rejects.toThrow(
-      new UndeliverableError('the row of B/0-1 is not found'),
-    )
+    await expect(fixture.split(batchOf(['a', 'b']))).rejects.toThrow(new TokenWithoutRowsError('B/0-1'))
   })
 })
 
-function findRejected(ids: readonly string[]): Suspect[] {
-  return ids.filter((id) => id.startsWith('poison')).map((id) => ({ id }))
-}
+const suspectsOf = (ids: readonly string[], violated?: ClickHouseError): Suspects =>
+  new Map(ids.map((id) => [id, violated]))
+
+const findRejected = (ids: readonly string[], violated?: ClickHouseError): Suspects =>
+  suspectsOf(
+    ids.filter((id) => id.startsWith('poison')),
+    violated,
+  )
 
 describe('rows that a query finds', () => {
   it('are sent alone after all others, which consume the token, and have dead letters in one insert', async () => {
-    fixture.findSuspects = findRejected
+    fixture.findSuspects = (ids) => findRejected(ids)
     const batch = batchOf(['a', 'poison-b', 'c', 'poison-d'])
     expect(await fixture.split(batch)).toMatchObject({ at: 'stored', deadLettered: 2 })
     expect(fixture.calls).toEqual([
@@ -511,8 +516,8 @@ describe('rows that a query finds', () => {
   })
 
   it.each([
-    ['too many', (ids: readonly string[]) => ids.map((id) => ({ id }))],
-    ['too few', () => [{ id: 'poison-b' }]],
+    ['too many', (ids: readonly string[]) => suspectsOf(ids)],
+    ['too few', () => suspectsOf(['poison-b'])],
     [
       'none, because the query fails',
       () => {
@@ -528,7 +533,7 @@ describe('rows that a query finds', () => {
 
   it('and violate a constraint are not all sent, if ClickHouse rejects one of them', async () => {
     const violated = insertErrors.poison
-    fixture.findSuspects = (ids) => findRejected(ids).map(({ id }) => ({ id, violated }))
+    fixture.findSuspects = (ids) => findRejected(ids, violated)
     const batch = batchOf(['a', 'poison-b', 'c', 'poison-d', 'poison-e'])
     expect(await fixture.split(batch)).toMatchObject({ at: 'stored', deadLettered: 3 })
     expect(fixture.only('insert')).toEqual(['insert B: a c', 'insert B/1-2: poison-b'])
@@ -538,7 +543,7 @@ describe('rows that a query finds', () => {
 
   it('and violate a constraint are all sent, if ClickHouse accepts one of them', async () => {
     const violated = insertErrors.poison
-    fixture.findSuspects = (ids) => ids.map((id) => ({ id, violated }))
+    fixture.findSuspects = (ids) => suspectsOf(ids, violated)
     expect(await fixture.split(batchOf(['a', 'poison-b', 'c']))).toMatchObject({ deadLettered: 1 })
     expect(fixture.table.rows.toSorted()).toEqual(['a', 'c'])
   })
@@ -550,7 +555,7 @@ describe('rows that a query finds', () => {
   })
 
   it('are not searched for once halves may be in flight', async () => {
-    fixture.findSuspects = findRejected
+    fixture.findSuspects = (ids) => findRejected(ids)
     await fixture.split(batchOf(['a', 'poison-b', 'c', 'd'], ['all', 'halved']))
     expect(fixture.only('check', 'persist alone')).toEqual([])
     expect(fixture.deadLetters).toHaveLength(1)
@@ -570,7 +575,7 @@ describe('rows that a query finds', () => {
 
   it('are followed by a pause if ClickHouse has the token without the other rows', async () => {
     fixture = new SplitterFixture({ areTokensAtomic: false })
-    fixture.findSuspects = findRejected
+    fixture.findSuspects = (ids) => findRejected(ids)
     crashIn((token) => token === 'B')
     expect(await fixture.split(batchOf(['a', 'poison-b', 'c']))).toMatchObject({ at: 'suspended' })
     expect(fixture.clock.nowMs()).toBeGreaterThanOrEqual(SETTLE_MS)

@@ -1,8 +1,9 @@
+import { TokenWithoutRowsError } from '@sluice/clickhouse'
 import { createLogger } from '@sluice/runtime'
 import type { BatchRecord, BatchRepair } from '@sluice/queue'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { BatchStages, type BatchStagesDependencies } from '../src/batch-stages.ts'
-import type { Batch, BatchInRepair, EarlierAttempts, Recovery, Stage } from '../src/batch.ts'
+import type { Batch, BatchInRepair, Recovery, Stage } from '../src/batch.ts'
 import { workerLimits } from '../src/limits.ts'
 import { RequeueError, Retrier, UndeliverableError } from '../src/retrier.ts'
 import { WorkerEvents } from '../src/worker-events.ts'
@@ -12,7 +13,7 @@ import { TestClock } from './support/test-clock.ts'
 // test/simulator removes the guards of the stages one by one, and finds out what is lost or doubled.
 
 const TRUSTED_MS = 15_000
-const LINGER_MS = 120_000
+const LINGER_MS = workerLimits.insertLingerMaxMs
 
 const chunks = [makeChunk('a'), makeChunk('b')]
 const members = ['a', 'b']
@@ -21,24 +22,28 @@ const batch: Batch = { id: 'B', chunks, splits: new Set() }
 const repair: BatchRepair = { number: 3, splits: new Set() }
 const inRepair: BatchInRepair = { ...batch, repair: 3 }
 const splitBatch: BatchInRepair = { ...inRepair, splits }
-const earlier: EarlierAttempts = { unsettledUntilMs: 7, suspension: { firstMs: 1, lastMs: 2 } }
-const recovery: Recovery = { batchId: 'B', chunkIds: ['b'], isRejected: false, lastRepair: 2, earlier }
+const recovery: Recovery = {
+  batchId: 'B',
+  chunkIds: ['b'],
+  lastRepair: 2,
+  unsettledUntilMs: 7,
+  suspension: { firstMs: 1, lastMs: 2 },
+}
 const begun: Recovery = { ...recovery, lastRepair: 3 }
 const record: BatchRecord = { state: 'claimed', members, splits: new Set(), repairs: 2 }
 const confirmedRecord: BatchRecord = { ...record, state: 'confirmed' }
 const noAnswer = new Error('no answer')
 
 /** The recovery of the batch by a worker that has not read its record. */
-const newRecovery = (isRejected: boolean, unsettledUntilMs: number): Recovery => ({
-  batchId: 'B',
-  chunkIds: members,
-  isRejected,
-  lastRepair: 0,
-  earlier: { unsettledUntilMs, suspension: undefined },
-})
-const recovering = (isRejected: boolean, unsettledUntilMs: number): Stage => ({
+const recovering = (unsettledUntilMs: number, rejection?: Error): Stage => ({
   at: 'recovering',
-  recovery: newRecovery(isRejected, unsettledUntilMs),
+  recovery: {
+    batchId: 'B',
+    chunkIds: members,
+    lastRepair: 0,
+    unsettledUntilMs,
+    ...(rejection && { rejection }),
+  },
 })
 /** The stage of the batch of two rows after its rows are stored, some of them as dead letters. */
 const storedAs = (repairNumber: number, deadLettered = 0): Stage => ({
@@ -116,10 +121,8 @@ beforeEach(() => {
         > as never
       },
     },
-    splitter: {
-      insertByParts: ({ id }, known) =>
-        reply('parts', `insert ${id} by parts, unsettled until ${known.unsettledUntilMs}`),
-    },
+    insertByParts: ({ id }, known) =>
+      reply('parts', `insert ${id} by parts, unsettled until ${known.unsettledUntilMs}`),
     retrier: new Retrier({ logger, signal, clock, random: () => 0, events }),
     health: {
       get giveUpSignal() {
@@ -130,7 +133,6 @@ beforeEach(() => {
     clock,
     workerId: 'me',
     ownershipTrustedMs: TRUSTED_MS,
-    insertLingerMaxMs: LINGER_MS,
   })
 })
 
@@ -141,36 +143,36 @@ type Results = typeof results
 const read = 'read B'
 const load = [read, 'begin repair B for me', 'load a b']
 const loadable: Results = { read: [record], repair: [repair], load: [chunks] }
-const wasRejected = { ...recovery, isRejected: true }
-const settled = { ...recovery, earlier: { ...earlier, unsettledUntilMs: 0 } }
+const wasRejected = { ...recovery, rejection: insertErrors.poison }
+const settled = { ...recovery, unsettledUntilMs: 0 }
 /** The parts of another repair may be in flight. */
 const waitingFor = (lastRepair: number): Stage => ({
   at: 'waiting',
-  recovery: { ...recovery, lastRepair, earlier: { ...earlier, unsettledUntilMs: LINGER_MS } },
+  recovery: { ...recovery, lastRepair, unsettledUntilMs: LINGER_MS },
   untilMs: LINGER_MS,
 })
-const later: EarlierAttempts = { unsettledUntilMs: 9, suspension: { firstMs: 1, lastMs: 3 } }
-const suspended: Stage = { at: 'suspended', recovery: { ...wasRejected, earlier: later } }
+const suspended: Stage = { at: 'suspended', recovery: { ...recovery, suspension: { firstMs: 1, lastMs: 3 } } }
 const claimedAgo = (ms: number): OpenStage => ({ at: 'claimed', batch, sinceMs: -ms })
 const newPrepared = 'prepare B: a b, sent before: false'
 const preparedAgain = 'prepare B: a b, sent before: true'
 const byParts = 'insert B by parts, unsettled until 7'
 const { transient } = insertErrors
+const withoutRows = new TokenWithoutRowsError('B')
 
 type Row = [what: string, from: OpenStage, results: Results, to: Stage, calls?: readonly string[]]
 
 const ofClaimed: Row[] = [
   ['that is new, without a lookup', claimed, { insert: ['stored'] }, storedAs(0), [newPrepared, 'insert']],
   ['after transient errors', claimed, { insert: [transient, noAnswer, 'stored'] }, storedAs(0)],
-  ['whose rows its token lacks', claimed, { insert: [transient, 'token-without-rows'] }, recovering(true, 0)],
+  ['whose rows its token lacks', claimed, { insert: [transient, withoutRows] }, recovering(0, withoutRows)],
   [
     'that may still commit',
     claimed,
     { insert: [noAnswer, insertErrors.poison] },
-    recovering(true, workerLimits.retry.baseMs + LINGER_MS),
+    recovering(LINGER_MS, insertErrors.poison),
   ],
   ['that certainly belongs to it', claimedAgo(TRUSTED_MS), { insert: ['stored'] }, storedAs(0)],
-  ['that may belong to another', claimedAgo(TRUSTED_MS + 1), {}, recovering(false, LINGER_MS), [newPrepared]],
+  ['that may belong to another', claimedAgo(TRUSTED_MS + 1), {}, recovering(LINGER_MS), [newPrepared]],
 ]
 const ofRecovering: Row[] = [
   [
@@ -196,7 +198,7 @@ const ofRecovering: Row[] = [
     'whose parts may be in flight',
     toLoad,
     { read: [{ ...record, splits }] },
-    { at: 'waiting', recovery, untilMs: earlier.unsettledUntilMs },
+    { at: 'waiting', recovery, untilMs: recovery.unsettledUntilMs },
     [read],
   ],
   [
@@ -225,14 +227,14 @@ const ofOthers: Row[] = [
     'that may still commit, too',
     loaded,
     { insert: [noAnswer] },
-    { at: 'waiting', recovery: { ...recovery, earlier: { ...earlier, unsettledUntilMs: LINGER_MS } } },
+    { at: 'waiting', recovery: { ...recovery, unsettledUntilMs: LINGER_MS } },
   ],
   ['with dead letters', rejected, { parts: [{ at: 'stored', deadLettered: 1 }] }, storedAs(3, 1), [byParts]],
   ['that is confirmed meanwhile', rejected, { parts: [{ at: 'confirmed' }] }, confirmedAs(members)],
-  ['with suspects', rejected, { parts: [{ at: 'suspended', earlier: later }] }, suspended],
+  ['with suspects', rejected, { parts: [suspended] }, suspended],
   ['that is stored', stored, { finish: [true] }, { at: 'done' }, ['finish B: a b, repair: 3']],
   // Its insert may have been ignored.
-  ['that another repair has', stored, { finish: [false] }, recovering(false, LINGER_MS)],
+  ['that another repair has', stored, { finish: [false] }, recovering(LINGER_MS)],
 ]
 
 it.each<Row>([...ofClaimed, ...ofRecovering, ...ofOthers])(
@@ -247,30 +249,18 @@ it.each<Row>([...ofClaimed, ...ofRecovering, ...ofOthers])(
 describe.each(['too_big', 'poison', 'unknown'] as const)('an error that is %s', (failure) => {
   it('rejects a batch, and leaves no unsettled row', async () => {
     results = { insert: [insertErrors[failure]] }
-    expect(await step(claimed)).toMatchObject(recovering(true, 0))
+    expect(await step(claimed)).toMatchObject(recovering(0, insertErrors[failure]))
     results = { insert: [insertErrors[failure]] }
     expect(await step(loaded)).toMatchObject({ at: 'rejected', recovery, batch: inRepair })
     expect(attempts()).toBe(2)
   })
 })
 
-it('a view has failed if all rows are stored although ClickHouse has rejected them', async () => {
-  const failures: unknown[] = []
-  events.on('stored despite error', (error) => failures.push(error))
-  const error = insertErrors.poison
-  const withError = { at: 'rejected', recovery: { ...recovery, error }, batch: inRepair } as const
-  for (const wasStored of [false, true]) {
-    results = { parts: [{ at: 'stored', deadLettered: 0, wasStored }] }
-    expect(await step(withError)).toMatchObject({ at: 'stored' })
-  }
-  expect(failures).toEqual([error])
-})
-
 describe('a new batch that is rejected again and again', () => {
   beforeEach(() => (results = { insert: [insertErrors.transient] }))
 
   it('is recovered and not sent again if another worker may have it', async () => {
-    expect(await step(claimed)).toMatchObject({ at: 'recovering', recovery: { isRejected: false } })
+    expect(await step(claimed)).toMatchObject({ at: 'recovering', recovery: { unsettledUntilMs: LINGER_MS } })
     expect(attempts()).toBeLessThan(20)
     expect(clock.nowMs()).toBeGreaterThan(TRUSTED_MS)
   })

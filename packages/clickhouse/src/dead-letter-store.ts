@@ -2,7 +2,7 @@ import { type ClickHouseClient, ClickHouseError } from '@clickhouse/client'
 import { parseObject } from '@sluice/runtime'
 import { hash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
-import { classifyInsertError } from './insert-errors.ts'
+import { classifyInsertError, TokenWithoutRowsError } from './insert-errors.ts'
 import { InsertOnce, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
 import { queryIds } from './query-watch.ts'
 import { deadLettersTable, logsInsertJsonQuery, logsInsertSettings, logsTable } from './tables.ts'
@@ -110,8 +110,9 @@ export class DeadLetterStore {
       },
     )
     try {
-      if ((await insert.run()) !== 'stored') return 'inserted, but not found afterwards'
+      await insert.run()
     } catch (error) {
+      if (error instanceof TokenWithoutRowsError) return 'inserted, but not found afterwards'
       if (!(error instanceof ClickHouseError)) throw error
       const { code } = classifyInsertError(error)
       return code === STILL_RUNNING

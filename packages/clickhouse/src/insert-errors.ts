@@ -5,7 +5,8 @@ export { ClickHouseError } from '@clickhouse/client'
 /**
  * How to handle a failed insert:
  * - `transient`: the error will pass; the same insert is retried forever
- * - `too_big`: the insert may succeed with fewer rows; the batch is split, and a single row is retried forever
+ * - `too_big`: the insert may succeed with fewer rows; the batch is split, and a single row is retried forever, except for
+ *   TokenWithoutRowsError
  * - `poison`: ClickHouse rejects the rows themselves; the batch is split down to the invalid rows, which are dead-lettered
  * - `unknown`: ClickHouse's code is not listed, and it may have to be. The rows may be the cause, or the server
  */
@@ -54,6 +55,15 @@ const codes: Readonly<Record<Exclude<InsertFailure, 'unknown'>, string>> = {
     319 UNKNOWN_STATUS_OF_INSERT, 416 REPLICA_STATUS_CHANGED, 999 KEEPER_EXCEPTION`,
 }
 
+/** ClickHouse has every token that may be used for the rows, and lookups do not find them. Other tokens are needed: those of parts. */
+export class TokenWithoutRowsError extends Error {
+  override name = 'TokenWithoutRowsError'
+
+  constructor(token: string) {
+    super(`rows of ${token} are not found`)
+  }
+}
+
 export interface ClassifiedError {
   readonly failure: InsertFailure
   /** ClickHouse's name of the error, or the name of the error's class. */
@@ -65,6 +75,7 @@ export interface ClassifiedError {
  * deduplication token makes a retry safe.
  */
 export function classifyInsertError(error: unknown): ClassifiedError {
+  if (error instanceof TokenWithoutRowsError) return { failure: 'too_big', code: error.name }
   if (!(error instanceof ClickHouseError))
     return { failure: 'transient', code: error instanceof Error ? error.name : 'unknown' }
   if (error.code === VIOLATED_CONSTRAINT && error.message.includes(`\`${EXPIRY_CONSTRAINT}\``))

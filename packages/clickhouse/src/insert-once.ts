@@ -1,4 +1,4 @@
-import { ClickHouseError } from '@clickhouse/client'
+import { ClickHouseError, TokenWithoutRowsError } from './insert-errors.ts'
 
 /** Far longer than a server takes from the record of a token to the rows. After it, an insert that began has succeeded or failed. */
 export const SETTLE_MS = 2_000
@@ -19,11 +19,6 @@ export interface InsertTarget<T> {
 export class StillRunningError extends Error {
   override name = 'StillRunningError'
 }
-
-/**
- * The end of an attempt: the items are stored; or ClickHouse has every token that may be used, but a lookup does not find the items.
- */
-export type InsertResult = 'stored' | 'token-without-rows'
 
 export interface InsertOnceOptions {
   /** Called before each attempt. If it throws, nothing is looked up or sent. */
@@ -76,13 +71,16 @@ export class InsertOnce<T> {
     this.#options = options
   }
 
-  /** Makes one attempt. @throws what `beforeAttempt`, `findMissing` and `insert` throw, and StillRunningError */
-  async run(): Promise<InsertResult> {
+  /**
+   * Makes one attempt. Resolves when the items are stored.
+   *
+   * @throws what `beforeAttempt`, `findMissing` and `insert` throw, StillRunningError, and TokenWithoutRowsError
+   */
+  async run(): Promise<void> {
     await this.#options.beforeAttempt()
     if (this.#wasSent) return this.#insertMissing()
     this.#wasSent = true
     await this.#insert(this.#target.all, this.#token)
-    return 'stored'
   }
 
   async #insert(items: readonly T[], token: string): Promise<void> {
@@ -95,25 +93,25 @@ export class InsertOnce<T> {
     }
   }
 
-  async #insertMissing(): Promise<InsertResult> {
+  async #insertMissing(): Promise<void> {
     const { areTokensAtomic, sleep, onTokenWithoutRows, onStoredDespiteError } = this.#options
     if (await this.#target.isRunning?.(this.#token))
       throw new StillRunningError('wait for the earlier attempt')
     let missing = await this.#target.findMissing()
     if (missing.length === 0) {
       if (this.#error !== undefined) onStoredDespiteError?.(this.#error)
-      return 'stored'
+      return
     }
     await this.#insert(missing, this.#token)
     // Another replica may lag: a lookup there would not find what was confirmed.
-    if (areTokensAtomic) return 'stored'
+    if (areTokensAtomic) return
     for (let replacement = 1; ; replacement += 1) {
-      if ((await this.#target.findMissing()).length === 0) return 'stored'
+      if ((await this.#target.findMissing()).length === 0) return
       await sleep(SETTLE_MS)
       missing = await this.#target.findMissing()
-      if (missing.length === 0) return 'stored'
+      if (missing.length === 0) return
       onTokenWithoutRows(this.#token)
-      if (replacement > this.#replacementsMax) return 'token-without-rows'
+      if (replacement > this.#replacementsMax) throw new TokenWithoutRowsError(this.#token)
       await this.#insert(missing, `${this.#token}/again/${replacement}`)
     }
   }

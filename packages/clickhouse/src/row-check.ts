@@ -2,18 +2,18 @@ import { type ClickHouseClient, ClickHouseError } from '@clickhouse/client'
 import { rowColumns, rowKey } from '@sluice/rows'
 import { EXPIRY_CONSTRAINT, VIOLATED_CONSTRAINT } from './insert-errors.ts'
 import { lookUp, type QueryWatcher } from './query-watch.ts'
-import { quote } from './sql.ts'
+import { inPortions, quote } from './sql.ts'
 import { logsInsertSettings, logsTable } from './tables.ts'
 
 /** One query contains its rows as a string. ClickHouse parses 3 MB of it in about 50 ms. */
 const PORTION_BYTES_MAX = 8 * 1024 ** 2
 const PORTION_ROWS_MAX = 20_000
 
-/** A row that ClickHouse seems to reject, and the constraint that the row violates. Without one, it cannot be parsed. */
-export interface Suspect {
-  readonly id: string
-  readonly violated?: ClickHouseError
-}
+/**
+ * The ids of rows that ClickHouse seems to reject, and the constraint that each violates, as the error of such a row. Without one, the row
+ * cannot be parsed.
+ */
+export type Suspects = ReadonlyMap<string, ClickHouseError | undefined>
 
 /**
  * Asks ClickHouse which rows of a rejected insert it rejects: those that it cannot parse with the types of the table's columns, and
@@ -32,28 +32,25 @@ export class RowCheck {
    * @param rows each with its newline
    * @throws if ClickHouse cannot tell, for example because a constraint throws an exception
    */
-  async findSuspects(rows: readonly string[]): Promise<readonly Suspect[]> {
+  async findSuspects(rows: readonly string[]): Promise<Suspects> {
     const [columns, constraints] = await Promise.all([this.#columns(), this.#constraints()])
-    const from = (portion: readonly string[]): string => fromRows(columns, portion)
+    const errors = constraints.map(violation)
     const conditions = constraints.map(({ expression }, i) => `ifNull((${expression}), 0) = 0, ${i + 1}`)
     const violated = conditions.length === 0 ? '0' : `multiIf(${conditions.join(', ')}, 0)`
-    const suspects: Suspect[] = []
-    for (const portion of inPortions(rows)) {
+    const suspects = new Map<string, ClickHouseError | undefined>()
+    for (const portion of inPortions(rows, PORTION_ROWS_MAX, PORTION_BYTES_MAX)) {
+      const from = fromRows(columns, portion)
       const [{ parsed, violations } = { parsed: 0, violations: [] }] = await this.#select<{
         parsed: number
         violations: readonly (readonly [id: string, constraint: number])[]
       }>(
-        `${computed(columns)} SELECT toUInt32(count()) AS parsed, groupArrayIf((id, toUInt8(${violated})), ${violated} > 0) AS violations ${from(portion)}`,
+        `${computed(columns)} SELECT toUInt32(count()) AS parsed, groupArrayIf((id, toUInt8(${violated})), ${violated} > 0) AS violations ${from}`,
       )
-      for (const [id, number] of violations) {
-        const constraint = constraints[number - 1]
-        if (constraint !== undefined) suspects.push({ id, violated: violation(constraint) })
-      }
+      for (const [id, number] of violations) suspects.set(id, errors[number - 1])
       if (parsed === portion.length) continue
       const unparsed = new Set(portion.map((row) => rowKey(row).id))
-      for (const { id } of await this.#select<{ id: string }>(`SELECT id ${from(portion)}`))
-        unparsed.delete(id)
-      for (const id of unparsed) suspects.push({ id })
+      for (const { id } of await this.#select<{ id: string }>(`SELECT id ${from}`)) unparsed.delete(id)
+      for (const id of unparsed) suspects.set(id, undefined)
     }
     return suspects
   }
@@ -117,18 +114,4 @@ function computed(columns: readonly Column[]): string {
 function violation({ name, expression }: Constraint): ClickHouseError {
   const message = `Constraint \`${name}\` for table ${logsTable} is violated. Expression: (${expression})`
   return new ClickHouseError({ message, code: VIOLATED_CONSTRAINT, type: 'VIOLATED_CONSTRAINT' })
-}
-
-function* inPortions(rows: readonly string[]): Generator<readonly string[]> {
-  let portion: string[] = []
-  let bytes = 0
-  for (const row of rows) {
-    portion.push(row)
-    bytes += Buffer.byteLength(row)
-    if (bytes < PORTION_BYTES_MAX && portion.length < PORTION_ROWS_MAX) continue
-    yield portion
-    portion = []
-    bytes = 0
-  }
-  if (portion.length > 0) yield portion
 }

@@ -1,7 +1,7 @@
 import type { ClickHouseClient } from '@clickhouse/client'
-import { framesWithout } from '@sluice/rows'
+import { framesWithout, rowsOfFrame } from '@sluice/rows'
 import { classifyInsertError, describeError } from './insert-errors.ts'
-import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
+import { InsertOnce, type InsertOnceOptions, type InsertTarget } from './insert-once.ts'
 import { insertStream, queryIds, type QueryWatcher } from './query-watch.ts'
 import type { StoredRows } from './stored-rows.ts'
 import { insertBlock, logsInsertQuery, logsInsertSettings } from './tables.ts'
@@ -65,7 +65,10 @@ class LookupError extends Error {
   override name = 'LookupError'
 }
 
-/** Inserts frames of rows exactly once. */
+/**
+ * Inserts frames of rows exactly once. Each attempt throws what `beforeAttempt` and `FrameInserter.insert` throw. `onUnanswered` is called
+ * when it fails without a response from ClickHouse: it may still commit.
+ */
 export class RowInserter {
   readonly #options: RowInserterOptions
 
@@ -74,56 +77,37 @@ export class RowInserter {
   }
 
   /**
-   * Prepares the attempts to insert frames whose rows can also be inserted in parts. An attempt throws what `FrameInserter.insert`
-   * throws, and LookupError.
+   * Prepares the attempts to insert frames. An attempt also throws LookupError.
    *
    * @param wasSent whether they may have been sent before
-   * @param onUnanswered called when an attempt fails without a response from ClickHouse: it may still commit
+   * @param replacementsMax as for `InsertOnce`. Rows that can also be inserted in parts need none
    */
   prepare(
     frames: readonly Buffer[],
     token: string,
     wasSent: boolean,
     onUnanswered: () => void = () => undefined,
+    replacementsMax = 0,
   ): InsertOnce<Buffer> {
-    const target = this.#target(frames, onUnanswered)
-    return new InsertOnce(target, token, { wasSent, replacementsMax: 0 }, this.#options)
+    const { frameInserter } = this.#options
+    const target: InsertTarget<Buffer> = {
+      all: frames,
+      findMissing: async () => framesWithout(await this.findStored(rowsIn(frames)), frames),
+      insert: (missing, itsToken) => this.#insert(missing, itsToken, onUnanswered),
+      isRunning: (itsToken) => frameInserter.isRunning(itsToken),
+    }
+    return new InsertOnce(target, token, { wasSent, replacementsMax }, this.#options)
   }
 
-  /**
-   * Prepares the attempts to insert a frame of one row, which may have been sent before.
-   *
-   * @param onUnanswered as for `prepare`
-   */
-  prepareSingle(frame: Buffer, token: string, onUnanswered: () => void): InsertOnce<Buffer> {
-    const target = this.#target([frame], onUnanswered)
-    return new InsertOnce(target, token, { wasSent: true, replacementsMax: REPLACEMENTS_MAX }, this.#options)
-  }
-
-  /**
-   * Consumes the token of rows that are to be inserted in parts: inserts some of the rows with it. From then on, ClickHouse ignores every
-   * other insert with this token in the partitions of these rows, whichever worker sent it and whenever it arrives. In a partition for
-   * which ClickHouse has the token already, nothing is inserted.
-   *
-   * @param onUnanswered as for `prepare`
-   * @throws what `beforeAttempt` and `FrameInserter.insert` throw
-   */
-  async consumeToken(frames: readonly Buffer[], token: string, onUnanswered: () => void): Promise<'stored'> {
+  /** Makes one attempt to insert frames, without a lookup before or after it. */
+  async send(
+    frames: readonly Buffer[],
+    token: string,
+    onUnanswered: () => void,
+    queryId?: string,
+  ): Promise<void> {
     await this.#options.beforeAttempt()
-    await this.#insert(frames, token, onUnanswered, queryIds.consumedToken(token))
-    return 'stored'
-  }
-
-  /**
-   * Makes one attempt to insert a frame of one row, without a lookup before or after it.
-   *
-   * @param onUnanswered as for `prepare`
-   * @throws what `beforeAttempt` and `FrameInserter.insert` throw
-   */
-  async insertSingle(frame: Buffer, token: string, onUnanswered: () => void): Promise<'stored'> {
-    await this.#options.beforeAttempt()
-    await this.#insert([frame], token, onUnanswered)
-    return 'stored'
+    await this.#insert(frames, token, onUnanswered, queryId)
   }
 
   async #insert(
@@ -140,21 +124,16 @@ export class RowInserter {
     }
   }
 
-  /** The ids of the rows that are stored. @throws LookupError, and what `beforeAttempt` throws */
-  async findStored(frames: readonly Buffer[]): Promise<ReadonlySet<string>> {
+  /** The ids of those of the rows that are stored. @throws LookupError, and what `beforeAttempt` throws */
+  async findStored(rows: Iterable<string>): Promise<ReadonlySet<string>> {
     await this.#options.beforeAttempt()
-    return this.#options.storedRows.find(frames).catch((error: unknown) => {
+    return this.#options.storedRows.find(rows).catch((error: unknown) => {
       throw new LookupError(describeError(error))
     })
   }
+}
 
-  #target(frames: readonly Buffer[], onUnanswered: () => void): InsertTarget<Buffer> {
-    const { frameInserter } = this.#options
-    return {
-      all: frames,
-      findMissing: async () => framesWithout(await this.findStored(frames), frames),
-      insert: (missing, itsToken) => this.#insert(missing, itsToken, onUnanswered),
-      isRunning: (token) => frameInserter.isRunning(token),
-    }
-  }
+/** Skips frames that cannot be decompressed. */
+function* rowsIn(frames: readonly Buffer[]): Generator<string> {
+  for (const frame of frames) yield* rowsOfFrame(frame) ?? []
 }

@@ -2,3 +2,22 @@
 export function quote(value: string): string {
   return `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 }
+
+/** Rows for one query each. @param bytesMax a portion may exceed it by one row */
+export function* inPortions(
+  rows: Iterable<string>,
+  rowsMax: number,
+  bytesMax = Number.POSITIVE_INFINITY,
+): Generator<string[]> {
+  let portion: string[] = []
+  let bytes = 0
+  for (const row of rows) {
+    portion.push(row)
+    bytes += Buffer.byteLength(row)
+    if (bytes < bytesMax && portion.length < rowsMax) continue
+    yield portion
+    portion = []
+    bytes = 0
+  }
+  if (portion.length > 0) yield portion
+}

@@ -1,12 +1,12 @@
 import type { ClickHouseClient } from '@clickhouse/client'
-import { type RowKey, rowKey, rowsOfFrame } from '@sluice/rows'
+import { type RowKey, rowKey } from '@sluice/rows'
 import { clickhouseClockLimits } from './clickhouse-clock.ts'
 import { lookUp, type QueryWatcher } from './query-watch.ts'
-import { quote } from './sql.ts'
+import { inPortions, quote } from './sql.ts'
 import { logsTable } from './tables.ts'
 
-/** Rows per query. Rows of one time and project share granules, and each query reads a granule once. */
-const ROWS_PER_QUERY_MAX = 20_000
+/** Rows of one time and project share granules, and each query reads a granule once. */
+const PORTION_ROWS_MAX = 20_000
 /** A query contains its keys, which take at most 140 bytes each. By default, ClickHouse accepts 256 KiB. */
 const QUERY_BYTES_MAX = 4 * 1024 ** 2
 
@@ -26,12 +26,11 @@ export class StoredRows {
   }
 
   /** @returns the ids of rows that are stored, and of rows past their retention, which are treated as stored */
-  async find(frames: readonly Buffer[]): Promise<ReadonlySet<string>> {
+  async find(rows: Iterable<string>): Promise<ReadonlySet<string>> {
     const stored = new Set<string>()
     const today = await this.#today()
-    for (const keys of inPortions(frames)) {
-      for (const id of await this.#findSome(keys, today)) stored.add(id)
-    }
+    for (const portion of inPortions(rows, PORTION_ROWS_MAX))
+      for (const id of await this.#findSome(portion.map(rowKey), today)) stored.add(id)
     return stored
   }
 
@@ -76,18 +75,4 @@ export class StoredRows {
 
 function tupleOf({ projectId, timestamp, id }: RowKey): string[] {
   return [projectId, timestamp, id]
-}
-
-/** Skips frames that cannot be decompressed. */
-function* inPortions(frames: readonly Buffer[]): Generator<RowKey[]> {
-  let portion: RowKey[] = []
-  for (const frame of frames) {
-    for (const row of rowsOfFrame(frame) ?? []) {
-      portion.push(rowKey(row))
-      if (portion.length < ROWS_PER_QUERY_MAX) continue
-      yield portion
-      portion = []
-    }
-  }
-  if (portion.length > 0) yield portion
 }

@@ -20,8 +20,8 @@ const count = (projectId: string): Promise<number> => countRows(clickhouse, dead
 it('stores a dead letter once, for any number of attempts and tokens', async () => {
   const projectId = randomUUID()
   const letter = letterOf(projectId)
-  expect(await deadLetters.prepare([letter], randomUUID(), false).run()).toBe('stored')
-  expect(await deadLetters.prepare([letter], randomUUID(), true).run()).toBe('stored')
+  await deadLetters.prepare([letter], randomUUID(), false).run()
+  await deadLetters.prepare([letter], randomUUID(), true).run()
   expect(await count(projectId)).toBe(1)
 })
 
@@ -32,7 +32,7 @@ it('stores a dead letter if ClickHouse has its token without it', async () => {
   await loseRows(clickhouse, deadLettersTable, projectId)
   await deadLetters.prepare([letter], token, false).run()
   expect(await count(projectId)).toBe(0)
-  expect(await deadLetters.prepare([letter], token, true).run()).toBe('stored')
+  await deadLetters.prepare([letter], token, true).run()
   expect(await count(projectId)).toBe(1)
 })
 

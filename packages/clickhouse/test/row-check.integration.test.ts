@@ -21,7 +21,7 @@ const ids = rows.map((row) => rowKey(row).id)
 
 async function found(its = rows): Promise<readonly (readonly [string, string | undefined])[]> {
   const suspects = await check.findSuspects(its)
-  return suspects.map(({ id, violated }) => [id, /`(.*)`/.exec(violated?.message ?? '')?.[1]] as const)
+  return [...suspects].map(([id, violated]) => [id, /`(.*)`/.exec(violated?.message ?? '')?.[1]] as const)
 }
 
 async function alter(change: string): Promise<void> {

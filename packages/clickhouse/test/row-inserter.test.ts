@@ -2,6 +2,7 @@ import { ClickHouseError } from '@clickhouse/client'
 import { compressRows } from '@sluice/rows'
 import { beforeEach, expect, it } from 'vitest'
 import { classifyInsertError } from '../src/insert-errors.ts'
+import { REPLACEMENTS_MAX } from '../src/insert-once.ts'
 import { queryIds } from '../src/query-watch.ts'
 import { RowInserter } from '../src/row-inserter.ts'
 import { insertOptions } from './test-database.ts'
@@ -39,8 +40,8 @@ const rowInserter = new RowInserter({
     },
   },
   storedRows: {
-    find: async () => {
-      log.push('look up')
+    find: async (rows) => {
+      log.push(`look up ${[...rows].join('')}`.trim())
       if (lookupFailure !== undefined) throw lookupFailure
       return new Set()
     },
@@ -52,23 +53,27 @@ const rowInserter = new RowInserter({
 })
 
 const onUnanswered = (): void => void (unanswered += 1)
-const sentBefore = (): Promise<unknown> => rowInserter.prepare([frame], 't', true).run()
+// A frame that cannot be decompressed is not looked up.
+const sentBefore = (): Promise<unknown> =>
+  rowInserter.prepare([Buffer.from('not zstd'), frame], 't', true).run()
 const neverSent = (): Promise<unknown> => rowInserter.prepare([frame], 't', false).run()
-const single = (): Promise<unknown> => rowInserter.prepareSingle(frame, 't', onUnanswered).run()
+const single = (): Promise<unknown> =>
+  rowInserter.prepare([frame], 't', true, onUnanswered, REPLACEMENTS_MAX).run()
 // It has another query id, so that it does not wait for the insert with this token.
-const consumption = (): Promise<unknown> => rowInserter.consumeToken([frame], 't', onUnanswered)
+const consumption = (): Promise<unknown> =>
+  rowInserter.send([frame], 't', onUnanswered, queryIds.consumedToken('t'))
 
 it.each([
-  ['an insert that was sent before', sentBefore, ['ask t', 'look up', 'insert t']],
+  ['an insert that was sent before', sentBefore, ['ask t', 'look up row', 'insert t']],
   ['an insert that was never sent', neverSent, ['insert t']],
-  ['an insert of a single row', single, ['ask t', 'look up', 'insert t']],
+  ['an insert of a single row', single, ['ask t', 'look up row', 'insert t']],
   ['a consumption of a token', consumption, [`insert t as ${queryIds.consumedToken('t')}`]],
 ])('%s has these steps, and none while attempts are not permitted', async (_what, attempt, steps) => {
   await expect(attempt()).rejects.toBe(failure)
   expect(log).toEqual(steps)
   isPermitted = false
   await expect(attempt()).rejects.toThrow('not now')
-  await expect(rowInserter.findStored([frame])).rejects.toThrow('not now')
+  await expect(rowInserter.findStored(['row'])).rejects.toThrow('not now')
   expect(log).toEqual(steps)
 })
 
@@ -100,5 +105,5 @@ it('a lookup that ClickHouse rejects says nothing about the rows, whatever the c
     const error: unknown = await attempt().catch((reason: unknown) => reason)
     expect(classifyInsertError(error).failure).toBe('transient')
   }
-  expect(log).toEqual(['ask t', 'look up', 'ask t', 'look up'])
+  expect(log).toEqual(['ask t', 'look up row', 'ask t', 'look up row'])
 })

@@ -3,6 +3,7 @@ import { compressRows, rowKey } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { afterAll, beforeEach, expect, it } from 'vitest'
+import { queryIds } from '../src/query-watch.ts'
 import { FrameInserter, RowInserter } from '../src/row-inserter.ts'
 import { StoredRows } from '../src/stored-rows.ts'
 import { insertBlock, logsInsertQuery, logsInsertSettings, logsTable } from '../src/tables.ts'
@@ -58,8 +59,8 @@ const insertBatch = (): Promise<void> =>
   new FrameInserter(others, unwatched).insert([compressRows(batch.join(''))], token, randomUUID())
 
 /** Consumes the token with one row. */
-const consume = (row: string | undefined): Promise<'stored'> =>
-  rowInserter.consumeToken([compressRows(row ?? '')], token, () => undefined)
+const consume = (row: string | undefined): Promise<void> =>
+  rowInserter.send([compressRows(row ?? '')], token, () => undefined, queryIds.consumedToken(token))
 
 /** The ids of rows. A row that is stored twice is in the list twice. */
 const idsOf = (rows: readonly (string | undefined)[]): string[] =>

@@ -10,6 +10,8 @@ type OpenStage = Exclude<Stage, { at: 'done' }>
 /** What a step leads to. It throws if the step fails. */
 export type Outcome = (stage: OpenStage) => Stage | Promise<Stage>
 
+const rejection = new Error('rejected')
+
 export const outcomes = {
   fails: (error: Error): Outcome => {
     return () => {
@@ -25,10 +27,10 @@ export const outcomes = {
   suspended: (stage: OpenStage): Stage => ({ at: 'suspended', recovery: recoveryIn(stage) }),
   /** ClickHouse rejects a new batch, or another worker has split a stored one. */
   recovering: (stage: OpenStage): Stage => {
-    return { at: 'recovering', recovery: { ...newRecovery(batchIdOf(stage), [], 0), isRejected: true } }
+    return { at: 'recovering', recovery: { ...newRecovery(batchIdOf(stage), [], 0), rejection } }
   },
   rejected: (stage: OpenStage): Stage => {
-    return { ...loaded({ ...recoveryIn(stage), isRejected: true }), at: 'rejected' }
+    return { ...loaded({ ...recoveryIn(stage), rejection }), at: 'rejected' }
   },
 } as const
 
@@ -134,8 +136,7 @@ function loaded(recovery: Recovery): Extract<Stage, { at: 'loaded' }> {
 }
 
 function newRecovery(batchId: string, chunkIds: readonly string[], unsettledUntilMs: number): Recovery {
-  const earlier = { unsettledUntilMs, suspension: undefined }
-  return { batchId, chunkIds, isRejected: false, lastRepair: 0, earlier }
+  return { batchId, chunkIds, lastRepair: 0, unsettledUntilMs }
 }
 
 function recoveryIn(stage: OpenStage): Recovery {

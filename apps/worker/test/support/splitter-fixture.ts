@@ -1,19 +1,18 @@
 import {
   type DeadLetter,
-  type Suspect,
   type FrameInserter,
   InsertOnce,
   REPLACEMENTS_MAX,
   RowInserter,
+  type Suspects,
 } from '@sluice/clickhouse'
 import { rowKey, rowsOfFrame } from '@sluice/rows'
 import { createLogger } from '@sluice/runtime'
 import { type MockInstance, vi } from 'vitest'
 import { SimulatedClickHouse } from '../../../../test/simulator/simulated-clickhouse.ts'
-import { BatchSplitter, type PartsResult } from '../../src/batch-splitter.ts'
-import type { BatchInRepair, EarlierAttempts } from '../../src/batch.ts'
+import { BatchSplitter, type BatchSplitterDependencies, type PartsResult } from '../../src/batch-splitter.ts'
+import type { BatchInRepair, Recovery } from '../../src/batch.ts'
 import { InsertHealth } from '../../src/insert-health.ts'
-import { workerLimits } from '../../src/limits.ts'
 import { Retrier } from '../../src/retrier.ts'
 import { observeQueries, WorkerEvents } from '../../src/worker-events.ts'
 import { makeChunk, makeRow } from './chunks.ts'
@@ -27,7 +26,7 @@ export interface SplitterFixtureOptions {
 /** A splitter with the real inserter, and simulated tables. Everything that is requested is in `calls`, in order. */
 export class SplitterFixture {
   readonly clock = new TestClock()
-  readonly #events = new WorkerEvents()
+  readonly events = new WorkerEvents()
   readonly stopping = new AbortController()
   readonly health: InsertHealth
   readonly table: SimulatedClickHouse
@@ -46,7 +45,7 @@ export class SplitterFixture {
     return true
   }
   /** What a query finds out about rows. It knows nothing by default. */
-  findSuspects: (ids: readonly string[]) => readonly Suspect[] = () => []
+  findSuspects: (ids: readonly string[]) => Suspects = () => new Map()
   /** Whether a lookup finds the rows and dead letters that are stored. */
   isVisible = true
   readonly deadLetters: DeadLetter[] = []
@@ -54,7 +53,7 @@ export class SplitterFixture {
   beforeDeadLetter: () => void = () => undefined
   readonly errors: MockInstance
   readonly retrier: Retrier
-  readonly splitter: BatchSplitter
+  readonly #dependencies: BatchSplitterDependencies
   /** An insert of this worker. */
   readonly insert: FrameInserter['insert']
 
@@ -62,7 +61,7 @@ export class SplitterFixture {
     const { clock, stopping, calls } = this
     const logger = createLogger('test', 'silent')
     this.errors = vi.spyOn(logger, 'error')
-    const events = this.#events
+    const events = this.events
     this.health = new InsertHealth(clock, events)
     const time = {
       get nowMs() {
@@ -100,7 +99,7 @@ export class SplitterFixture {
       },
     })
     this.insert = frameInserter.insert
-    this.splitter = new BatchSplitter({
+    this.#dependencies = {
       events,
       ledger: {
         recordSplit: (_batchId, range, repair) => {
@@ -113,10 +112,11 @@ export class SplitterFixture {
         ...insertOnce,
         frameInserter,
         storedRows: {
-          find: async (frames) => {
-            calls.push(`look up ${idsOf(frames).join(' ')}`)
+          find: async (rows) => {
+            const texts = [...rows]
+            calls.push(`look up ${texts.map((text) => rowKey(text).id).join(' ')}`)
             this.beforeLookup()
-            return this.isVisible ? this.table.find(frames) : new Set()
+            return this.isVisible ? this.table.find(texts) : new Set()
           },
         },
       }),
@@ -147,8 +147,7 @@ export class SplitterFixture {
       health: this.health,
       clock,
       logger,
-      insertLingerMaxMs: workerLimits.insertLingerMaxMs,
-    })
+    }
   }
 
   /** The end of an insert of another batch. */
@@ -160,11 +159,12 @@ export class SplitterFixture {
       token: '',
       queryId: '',
     } as const
-    this.#events.emit('query ended', insert, error && { error })
+    this.events.emit('query ended', insert, error && { error })
   }
 
-  split(batch: BatchInRepair, earlier: EarlierAttempts = nothingEarlier): Promise<PartsResult> {
-    return this.clock.settle(this.splitter.insertByParts(batch, earlier))
+  split(batch: BatchInRepair, earlier: Partial<Recovery> = {}): Promise<PartsResult> {
+    const recovery = { batchId: 'B', chunkIds: [], lastRepair: 7, unsettledUntilMs: 0, ...earlier }
+    return this.clock.settle(new BatchSplitter(this.#dependencies, batch, recovery).run())
   }
 
   /** The calls that begin with one of these words. */
@@ -172,8 +172,6 @@ export class SplitterFixture {
     return this.calls.filter((call) => words.some((word) => call.startsWith(word)))
   }
 }
-
-const nothingEarlier: EarlierAttempts = { unsettledUntilMs: 0, suspension: undefined }
 
 /** The batch B with one chunk of rows with these ids. */
 export function batchOf(ids: readonly string[], splits: readonly string[] = []): BatchInRepair {

@@ -152,7 +152,7 @@ export class WorkerFixture {
       },
     })
     const prepare: ShardDependencies['rowInserter']['prepare'] = (frames, token) => {
-      const run = () => frameInserter.insert(frames, token).then(() => 'stored' as const)
+      const run = () => frameInserter.insert(frames, token)
       return { run } as ReturnType<ShardDependencies['rowInserter']['prepare']>
     }
     let batches = 0
@@ -160,9 +160,7 @@ export class WorkerFixture {
       config,
       rowInserter: {
         prepare,
-        prepareSingle: unused,
-        insertSingle: unused,
-        consumeToken: unused,
+        send: unused,
         findStored: unused,
       },
       rowCheck: { findSuspects: unused },
