@@ -43,7 +43,7 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): () => num
   const events = new WorkerEvents()
   const health = new InsertHealth(process, events)
   const queries = observeQueries(events, process, {
-    checkClock: async () => {
+    beforeAttempt: async () => {
       if (clickhouse.faults.isClockWrong) throw new ClockSkewError('the clock of ClickHouse is wrong')
     },
     frameInserter: {

@@ -2,7 +2,7 @@ import { describeError } from '@sluice/clickhouse'
 import type { BatchLedger, ChunkConsumer, HeldChunk } from '@sluice/queue'
 import { type Logger, type MonotonicClock, type Semaphore, withTimeout } from '@sluice/runtime'
 import type { BatchStages } from './batch-stages.ts'
-import { type Batch, idsOf, type Recovery, type Stage } from './batch.ts'
+import { idsOf, type Recovery, type Stage } from './batch.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import { isFinal, RequeueError, type Retrier } from './retrier.ts'
@@ -25,11 +25,7 @@ export interface BatchDeliveryDependencies {
   readonly signal: AbortSignal
 }
 
-/** A new batch. `sinceMs` is a time before its claim, on the monotonic clock. */
-interface Claim {
-  readonly batch: Batch
-  readonly sinceMs: number
-}
+type Claimed = Extract<Stage, { readonly at: 'claimed' }>
 
 /** A batch has up to 2,000 chunks. */
 const CHUNKS_PER_LINE_MAX = 100
@@ -50,8 +46,8 @@ export class BatchDelivery {
   readonly #inFlight = new Map<string, Promise<void>>()
   readonly #background = new Set<Promise<void>>()
   readonly #closing = new AbortController()
-  #repairs = 0
-  #chunksInRepair = 0
+  /** The chunks of each batch in repair. */
+  readonly #inRepair = new Set<readonly string[]>()
 
   constructor(dependencies: BatchDeliveryDependencies) {
     this.#deps = dependencies
@@ -60,12 +56,12 @@ export class BatchDelivery {
 
   /** Batches that are not finished, apart from new ones in an insert slot. */
   get repairs(): number {
-    return this.#repairs
+    return this.#inRepair.size
   }
 
   /** Held chunks that belong to these batches. */
   get chunksInRepair(): number {
-    return this.#chunksInRepair
+    return this.#inRepair.values().reduce((sum, { length }) => sum + length, 0)
   }
 
   /**
@@ -74,14 +70,11 @@ export class BatchDelivery {
    */
   async deliver(chunks: readonly HeldChunk[]): Promise<void> {
     const claiming = this.#claim(chunks)
-    let claimed: Claim | undefined
-    try {
-      claimed = await withTimeout(claiming, workerLimits.claimMaxMs, this.#deps.clock)
-    } catch {
-      // It never rejects, so it is late.
-      return this.#inBackground(this.#deliverLate(claiming))
-    }
-    if (claimed !== undefined) await this.#deliverNew(claimed)
+    const { claimMaxMs } = workerLimits
+    // It never rejects, so it is late.
+    const claimed = await withTimeout(claiming, claimMaxMs, this.#deps.clock).catch(() => 'late' as const)
+    if (claimed === 'late') this.#inBackground(this.#deliverLate(claiming))
+    else if (claimed !== undefined) await this.#deliverNew(claimed)
   }
 
   /** Returns the batches that wait, and resolves when no work is left. To be called after the last `deliver`. */
@@ -96,7 +89,7 @@ export class BatchDelivery {
   }
 
   /** @returns the new batch, if any of the chunks belongs to it */
-  async #claim(chunks: readonly HeldChunk[]): Promise<Claim | undefined> {
+  async #claim(chunks: readonly HeldChunk[]): Promise<Claimed | undefined> {
     const { ledger, consumer, retrier, clock, makeId } = this.#deps
     const id = makeId()
     const sinceMs = clock.nowMs()
@@ -115,7 +108,8 @@ export class BatchDelivery {
     others.delete(id)
     for (const [batchId, chunkIds] of others) if (batchId !== undefined) this.#recover(batchId, chunkIds)
     const own = chunks.filter((_chunk, index) => owners[index] === id)
-    return own.length === 0 ? undefined : { batch: { id, chunks: own, splits: new Set() }, sinceMs }
+    if (own.length === 0) return undefined
+    return { at: 'claimed', batch: { id, chunks: own, splits: new Set() }, sinceMs }
   }
 
   /** Logs the batch of each chunk. The API logs the requests of each chunk. */
@@ -127,16 +121,16 @@ export class BatchDelivery {
       )
   }
 
-  async #deliverNew({ batch, sinceMs }: Claim): Promise<void> {
-    const chunkIds = idsOf(batch)
-    const inserting = this.#deps.stages.step({ at: 'claimed', batch, sinceMs })
-    this.#enter(batch.id, chunkIds, async () => this.#advance(await inserting, chunkIds))
+  async #deliverNew(claimed: Claimed): Promise<void> {
+    const chunkIds = idsOf(claimed.batch)
+    const inserting = this.#deps.stages.step(claimed)
+    this.#enter(claimed.batch.id, chunkIds, async () => this.#advance(await inserting, chunkIds))
     await inserting.catch(() => undefined)
   }
 
-  async #deliverLate(claiming: Promise<Claim | undefined>): Promise<void> {
-    const claim = await claiming
-    if (claim !== undefined) this.#recover(claim.batch.id, idsOf(claim.batch))
+  async #deliverLate(claiming: Promise<Claimed | undefined>): Promise<void> {
+    const claimed = await claiming
+    if (claimed !== undefined) this.#recover(claimed.batch.id, idsOf(claimed.batch))
   }
 
   #recover(batchId: string, chunkIds: readonly string[]): void {
@@ -161,14 +155,8 @@ export class BatchDelivery {
   async #advance(from: Stage, chunkIds: readonly string[]): Promise<void> {
     const open = await this.#finish(from)
     if (open === undefined) return
-    this.#repairs += 1
-    this.#chunksInRepair += chunkIds.length
-    try {
-      await this.#repairUntilDone(open)
-    } finally {
-      this.#repairs -= 1
-      this.#chunksInRepair -= chunkIds.length
-    }
+    this.#inRepair.add(chunkIds)
+    await this.#repairUntilDone(open).finally(() => this.#inRepair.delete(chunkIds))
   }
 
   /** Finishes a batch that is stored. @returns the stage from which it must be repaired; undefined if it is done */

@@ -36,13 +36,9 @@ interface OpenBatch {
 type Result = WorkerEventMap['step ended'][1]
 type Insert = Extract<Query, { readonly kind: 'insert' }>
 
-/** @param monotonicMs the clock of `performance.now()` */
-export function traceBatches(
-  traces: Traces,
-  events: Pick<WorkerEvents, 'on'>,
-  monotonicMs: () => number,
-): void {
-  const spans = new BatchSpans(traces, monotonicMs)
+/** The clock of the events must be that of `performance.now()`. */
+export function traceBatches(traces: Traces, events: Pick<WorkerEvents, 'on'>): void {
+  const spans = new BatchSpans(traces)
   events.on('step started', (step) => spans.stepStarted(step))
   events.on('step ended', (step, result) => spans.stepEnded(step, result))
   events.on('query started', (query) => query.kind === 'insert' && spans.insertStarted(query))
@@ -58,18 +54,16 @@ export function traceBatches(
  */
 class BatchSpans {
   readonly #traces: Traces
-  readonly #monotonicMs: () => number
   /** By the id of the batch. A worker has few batches in work, and no span is open while a batch waits. */
   readonly #open = new Map<string, OpenBatch>()
   readonly #inserts = new Map<Query, Span>()
 
-  constructor(traces: Traces, monotonicMs: () => number) {
+  constructor(traces: Traces) {
     this.#traces = traces
-    this.#monotonicMs = monotonicMs
   }
 
   stepStarted({ from, shard }: Step): void {
-    if (from.at === 'claimed') this.#begin(from.batch, { shard, startMs: from.sinceMs, repair: 0 })
+    if (from.at === 'claimed') this.#begin(from.batch, shard, from.sinceMs, 0)
   }
 
   stepEnded({ from, shard, startedMs }: Step, result: Result): void {
@@ -78,11 +72,11 @@ class BatchSpans {
     const { to } = result
     if (to.at === 'loaded' || to.at === 'rejected') {
       // A batch that was rejected as a whole has its span already.
-      if (!this.#open.has(id)) this.#begin(to.batch, { shard, startMs: startedMs, repair: to.batch.repair })
+      if (!this.#open.has(id)) this.#begin(to.batch, shard, startedMs, to.batch.repair)
     } else if (to.at !== 'stored') this.#end(id, to.at)
   }
 
-  #begin(batch: Batch, { shard, startMs, repair }: { shard: number; startMs: number; repair: number }): void {
+  #begin(batch: Batch, shard: number, startMs: number, repair: number): void {
     const links = batch.chunks.flatMap(({ trace }) => (trace && parseTraceparent(trace)) || [])
     if (links.length === 0) return
     const span = this.#traces.start({
@@ -116,8 +110,7 @@ class BatchSpans {
 
   insertStarted(insert: Insert): void {
     const { frames, token, queryId } = insert
-    const [batchId = ''] = token.split('/', 1)
-    const open = this.#open.get(batchId)
+    const open = this.#open.get(token.split('/', 1).join())
     if (open === undefined) return
     open.inserts += 1
     if (open.inserts > INSERT_SPANS_MAX) return
@@ -126,7 +119,7 @@ class BatchSpans {
     const child = this.#traces.start({
       name: 'insert',
       kind: 'client',
-      startMs: this.#monotonicMs(),
+      startMs: insert.startedMs,
       parent: span.context,
       attributes: {
         [batchAttributes.system]: 'clickhouse',

@@ -296,9 +296,7 @@ export class BatchSplitter {
     const insertNext = async (): Promise<void> => {
       for (const row of waiting) {
         if (this.#isHopeless) return
-        const [frames, token] = [framesOf([row]), this.#tokenOfRow(row)]
-        const send = (): Promise<void> => this.#deps.rowInserter.send(frames, token, this.#onUnanswered)
-        errors.set(row, await this.#attempt(send, isAboutRows))
+        errors.set(row, await this.#send(this.#tokenOfRow(row), [row]))
       }
     }
     await Promise.all(Array.from({ length: ALONE_IN_FLIGHT_MAX }, insertNext))
@@ -376,7 +374,11 @@ export class BatchSplitter {
    * @returns the error with which ClickHouse rejects the rows, if it does
    */
   #consumeWith(token: string, rows: readonly Row[]): Promise<Error | undefined> {
-    const [frames, queryId] = [framesOf(rows), queryIds.consumedToken(token)]
+    return this.#send(token, rows, queryIds.consumedToken(token))
+  }
+
+  #send(token: string, rows: readonly Row[], queryId?: string): Promise<Error | undefined> {
+    const frames = framesOf(rows)
     const send = (): Promise<void> => this.#deps.rowInserter.send(frames, token, this.#onUnanswered, queryId)
     // A single row is never too big.
     return this.#attempt(send, rows.length === 1 ? isAboutRows : undefined)

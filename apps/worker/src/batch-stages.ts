@@ -3,7 +3,16 @@ import type { BatchLedger, ChunkConsumer } from '@sluice/queue'
 import type { Logger, MonotonicClock } from '@sluice/runtime'
 import { strict as assert } from 'node:assert'
 import type { PartsResult } from './batch-splitter.ts'
-import { type Batch, type BatchInRepair, idsOf, rowsOf, type Recovery, type Stage } from './batch.ts'
+import {
+  type Batch,
+  type BatchInRepair,
+  framesOf,
+  idsOf,
+  rowsOf,
+  type Recovery,
+  type Stage,
+} from './batch.ts'
+import type { WorkerConfig } from './config.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import { isFinal, rejectionOf, type Retrier, UndeliverableError } from './retrier.ts'
@@ -23,8 +32,7 @@ export interface BatchStagesDependencies {
   readonly clock: Pick<MonotonicClock, 'nowMs'>
   /** The name of this process in leases. */
   readonly workerId: string
-  /** How long after its claim a batch certainly belongs to this worker. Afterwards it is recovered. */
-  readonly ownershipTrustedMs: number
+  readonly config: Pick<WorkerConfig, 'LOCK_DURATION_MS'>
 }
 
 /**
@@ -72,12 +80,15 @@ export class BatchStages {
 
   /** Retries while the batch certainly belongs to this worker. */
   async #insertNew(batch: Batch, sinceMs: number): Promise<Stage> {
-    const { retrier, health, clock, ownershipTrustedMs } = this.#deps
+    const { retrier, health, clock, config, rowInserter } = this.#deps
+    // The consumer renews each lock before half of it has passed, so a frozen worker still owns its jobs for the other half.
+    const ownershipTrustedMs = config.LOCK_DURATION_MS / 2
     assert(batch.chunks.length > 0 && batch.splits.size === 0)
     const recovery = this.recoveryOf(batch.id, idsOf(batch))
     // Another worker that sends single rows of the batch has begun a repair before: see `lastRepair`.
     let unsettledUntilMs = 0
-    const insert = this.#prepareWhole(batch, false, (untilMs) => (unsettledUntilMs = untilMs))
+    const onUnanswered = (): number => (unsettledUntilMs = this.#settledAtMs())
+    const insert = rowInserter.prepare(framesOf(batch), batch.id, false, onUnanswered)
     return retrier.retry<Stage>(
       'batch not inserted',
       async () => {
@@ -145,27 +156,19 @@ export class BatchStages {
 
   async #insertMissing(recovery: Recovery, batch: BatchInRepair): Promise<Stage> {
     assert(batch.splits.size === 0)
-    let unsettledUntilMs: number | undefined
-    const insert = this.#prepareWhole(batch, true, (untilMs) => (unsettledUntilMs = untilMs))
-    const after = (): Recovery => ({ ...recovery, ...(unsettledUntilMs && { unsettledUntilMs }) })
+    const { rowInserter, logger } = this.#deps
+    let { unsettledUntilMs } = recovery
+    const onUnanswered = (): number => (unsettledUntilMs = this.#settledAtMs())
+    const insert = rowInserter.prepare(framesOf(batch), batch.id, true, onUnanswered)
     try {
       const rejection = await rejectionOf(() => insert.run())
       if (rejection === undefined) return this.#stored(batch, batch.repair)
-      return { at: 'rejected', recovery: { ...after(), rejection }, batch }
+      return { at: 'rejected', recovery: { ...recovery, rejection, unsettledUntilMs }, batch }
     } catch (error) {
-      if (unsettledUntilMs === undefined || isFinal(error)) throw error
-      this.#deps.logger.warn({ batchId: batch.id, reason: describeError(error) }, 'batch not inserted')
-      return { at: 'waiting', recovery: after() }
+      if (unsettledUntilMs === recovery.unsettledUntilMs || isFinal(error)) throw error
+      logger.warn({ batchId: batch.id, reason: describeError(error) }, 'batch not inserted')
+      return { at: 'waiting', recovery: { ...recovery, unsettledUntilMs } }
     }
-  }
-
-  /**
-   * @param wasSent whether another attempt may have sent the batch before
-   * @param onUnsettled called after an attempt without a response
-   */
-  #prepareWhole({ id, chunks }: Batch, wasSent: boolean, onUnsettled: (untilMs: number) => void) {
-    const frames = chunks.map(({ frame }) => frame)
-    return this.#deps.rowInserter.prepare(frames, id, wasSent, () => onUnsettled(this.#settledAtMs()))
   }
 
   async #insertParts(recovery: Recovery, batch: BatchInRepair): Promise<Stage> {

@@ -14,7 +14,7 @@ export interface BatchInRepair extends Batch {
   readonly repair: number
 }
 
-/** What is known of a batch before its record is read. */
+/** What is known of a batch before its record is read. Times are on the monotonic clock. */
 export interface Recovery {
   readonly batchId: string
   /** The chunks of the batch that this process holds. There may be others. */
@@ -23,9 +23,10 @@ export interface Recovery {
   readonly rejection?: Error
   /** The number of the last repair that this worker knows to have begun, whichever worker began it. 0 for a batch that was just claimed. */
   readonly lastRepair: number
-  /** Until then, an insert of rejected rows that got no response may still commit. On the monotonic clock. */
+  /** Until then, an insert of rejected rows that got no response may still commit. */
   readonly unsettledUntilMs: number
-  readonly suspension?: Suspension
+  /** When attempts ended with rows rejected with an unknown code: the first one, and the start of the last one. */
+  readonly suspension?: { readonly firstMs: number; readonly lastMs: number }
 }
 
 /** Where a batch stands, as far as this worker knows. docs/exactly-once.md uses the same words. */
@@ -53,16 +54,13 @@ export type Stage =
     }
   | { readonly at: 'done' }
 
-/** Attempts to insert a batch in parts that ended with rows rejected with an unknown code. Times are on the monotonic clock. */
-export interface Suspension {
-  readonly firstMs: number
-  /** When the last attempt started. */
-  readonly lastMs: number
-}
-
 /** The ids of its chunks, in order. */
 export function idsOf({ chunks }: Batch): string[] {
   return chunks.map(({ id }) => id)
+}
+
+export function framesOf({ chunks }: Batch): Buffer[] {
+  return chunks.map(({ frame }) => frame)
 }
 
 /** The number of its rows. */

@@ -16,8 +16,6 @@ export interface CollectorLimits {
 export class Collector {
   readonly #limits: CollectorLimits
   #chunks: { chunk: HeldChunk; sinceMs: number }[] = []
-  #rows = 0
-  #bytes = 0
   #flushing = false
 
   constructor(limits: CollectorLimits) {
@@ -26,8 +24,6 @@ export class Collector {
 
   add(chunk: HeldChunk, nowMs: number): void {
     this.#chunks.push({ chunk, sinceMs: nowMs })
-    this.#rows += chunk.rows
-    this.#bytes += chunk.bytes
   }
 
   /** From now on, collected chunks are due at once. */
@@ -39,7 +35,7 @@ export class Collector {
   get dueAtMs(): number | undefined {
     const [first] = this.#chunks
     if (first === undefined) return undefined
-    return this.#flushing || this.#isFull ? first.sinceMs : first.sinceMs + this.#limits.waitMs
+    return this.#flushing || this.#fitting.isFull ? first.sinceMs : first.sinceMs + this.#limits.waitMs
   }
 
   /** When the first of the collected chunks was added. Undefined while nothing is collected. */
@@ -51,24 +47,11 @@ export class Collector {
   take(nowMs: number): HeldChunk[] | undefined {
     const { dueAtMs } = this
     if (dueAtMs === undefined || dueAtMs > nowMs) return undefined
-    let rows = 0
-    let bytes = 0
-    let count = 0
-    for (const { chunk } of this.#chunks) {
-      if (count > 0 && !this.#fits(count + 1, rows + chunk.rows, bytes + chunk.bytes)) break
-      rows += chunk.rows
-      bytes += chunk.bytes
-      count += 1
-    }
-    this.#rows -= rows
-    this.#bytes -= bytes
-    return this.#chunks.splice(0, count).map(({ chunk }) => chunk)
+    return this.#chunks.splice(0, this.#fitting.count).map(({ chunk }) => chunk)
   }
 
   /** Removes and returns everything that is collected. */
   takeAll(): HeldChunk[] {
-    this.#rows = 0
-    this.#bytes = 0
     return this.#chunks.splice(0).map(({ chunk }) => chunk)
   }
 
@@ -76,13 +59,18 @@ export class Collector {
     return this.#chunks.length === 0
   }
 
-  #fits(chunks: number, rows: number, bytes: number): boolean {
+  /** How many of the oldest chunks are the next batch, and whether it has no room for another one. */
+  get #fitting(): { readonly count: number; readonly isFull: boolean } {
     const { chunksMax, rowsMax, bytesMax } = this.#limits
-    return chunks <= chunksMax && rows <= rowsMax && bytes <= bytesMax
-  }
-
-  get #isFull(): boolean {
-    return !this.#fits(this.#chunks.length + 1, this.#rows + 1, this.#bytes + 1)
+    let [count, rows, bytes] = [0, 0, 0]
+    for (const { chunk } of this.#chunks) {
+      rows += chunk.rows
+      bytes += chunk.bytes
+      const isTooMuch = count === chunksMax || rows > rowsMax || bytes > bytesMax
+      if (isTooMuch && count > 0) return { count, isFull: true }
+      count += 1
+    }
+    return { count, isFull: count >= chunksMax || rows >= rowsMax || bytes >= bytesMax }
   }
 }
 

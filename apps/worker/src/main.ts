@@ -52,10 +52,12 @@ import { exportWorker } from './worker-metrics.ts'
 const config = readSettingsOrExit('worker', () => readWorkerConfig(process.env))
 const logger = createLogger('worker', config.LOG_LEVEL, config.LOG_FORMAT)
 const monotonicMs = (): number => clock.nowMs()
+const { SLUICE_PREFIX: prefix, SHUTDOWN_DEADLINE_MS: deadlineMs } = config
+const { registryPrefix } = installationNames(prefix)
 
 await runProcess({
   logger,
-  deadlineMs: config.SHUTDOWN_DEADLINE_MS,
+  deadlineMs,
   start: async () => {
     /** What is made first is closed last. */
     const stack = new AsyncDisposableStack()
@@ -75,9 +77,9 @@ await runProcess({
       logger,
     })
     if (traces !== undefined) {
-      traceBatches(traces, events, monotonicMs)
+      traceBatches(traces, events)
       // Last, and never in the second half of the time: a silent endpoint must not make a shutdown fail.
-      stack.defer(() => traces.close(stoppingMs + config.SHUTDOWN_DEADLINE_MS / 2))
+      stack.defer(() => traces.close(stoppingMs + deadlineMs / 2))
     }
 
     const { REDIS_TLS_CA_FILE: tlsCaFile, REDIS_SENTINEL_PASSWORD: sentinelPassword } = config
@@ -101,13 +103,7 @@ await runProcess({
       }),
     )
     const redisClock = stopAtEnd(
-      new RedisClock({
-        redis,
-        key: installationNames(config.SLUICE_PREFIX).registryPrefix,
-        logger,
-        wallMs: Date.now,
-        monotonicMs,
-      }),
+      new RedisClock({ redis, key: registryPrefix, logger, wallMs: Date.now, monotonicMs }),
     )
     const durability = stopAtEnd(
       new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, durable, logger }),
@@ -132,18 +128,9 @@ await runProcess({
       new ClickHouseClock({ client: clickhouse, wallMs: redisClock.nowMs, monotonicMs, logger, watch }),
     )
 
-    const installations = new Installations(clickhouse, watch)
-    const registryCheck = stopAtEnd(
-      new RegistryCheck({
-        redis,
-        identity: new Registry(redis, installationNames(config.SLUICE_PREFIX).registryPrefix).identity,
-        ids: {
-          find: () => installations.find(config.SLUICE_PREFIX),
-          add: (id) => installations.add(config.SLUICE_PREFIX, id),
-        },
-        logger,
-      }),
-    )
+    const { identity } = new Registry(redis, registryPrefix)
+    const installations = new Installations(clickhouse, watch, prefix)
+    const registryCheck = stopAtEnd(new RegistryCheck({ redis, identity, ids: installations, logger }))
 
     const health = new InsertHealth(clock, events)
     const stopping = new AbortController()
@@ -153,12 +140,11 @@ await runProcess({
     const ids = new IdSource(Date.now)
     const makeId = (): string => ids.next()
     // A lookup may take many queries.
-    const lookupWatch: QueryWatcher = {
+    const lookupWatch: Pick<QueryWatcher, 'run'> = {
       run: (queryId, send) => watch.run(queryId, send).finally(() => progress.ended()),
-      isRunning: (queryId) => watch.isRunning(queryId),
     }
     const queries = observeQueries(events, clock, {
-      checkClock: () => clickhouseClock.check(),
+      beforeAttempt: () => clickhouseClock.check(),
       frameInserter: new FrameInserter(clickhouse, watch),
       storedRows: new StoredRows(clickhouse, redisClock.nowMs, lookupWatch),
     })
@@ -177,6 +163,7 @@ await runProcess({
       ),
     )
 
+    const heldChunks = (): number => shards.heldChunks
     const openQueue = (names: QueueNames): ShardQueue => ({
       ledger: new BatchLedger(durable, names),
       consumer: new ChunkConsumer({
@@ -200,7 +187,7 @@ await runProcess({
       repairPermits: new Semaphore(workerLimits.repairsInFlightMax, signal),
       chunkBudget: new HeldBudget(workerLimits.chunksMax),
       byteBudget: new HeldBudget(workerLimits.heldBytesMax),
-      heldInAllShards: () => shards.heldChunks,
+      heldInAllShards: heldChunks,
       signal,
       retrier,
       events,
@@ -210,26 +197,21 @@ await runProcess({
       fetchLimits,
       logger,
     }
-    const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
+    const shardCount = new ShardCount(redis, prefix, config.QUEUE_SHARDS)
     const shards: ServedShards = new ServedShards({
       shards: shardCount,
       start: (names) => startShard(openQueue(names), names.shard, dependencies),
       clock,
       logger,
     })
-    const heldChunks = (): number => shards.heldChunks
     const progress: Progress = new Progress({ events, shards: () => shards.watched, heldChunks, clock })
 
     const readiness = (): { ready: boolean; reasons: string[] } => {
+      const checks = [fetchMonitor, watch, durability, registryCheck, redisClock, clickhouseClock]
       const reasons = [
         ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),
-        ...fetchMonitor.readiness.reasons,
-        ...watch.readiness.reasons,
-        ...durability.readiness.reasons,
-        ...registryCheck.readiness.reasons,
+        ...checks.flatMap((check) => check.readiness.reasons),
         ...(health.failure === undefined ? [] : [health.failure]),
-        ...redisClock.readiness.reasons,
-        ...clickhouseClock.readiness.reasons,
         ...retrier.failures,
       ]
       return { ready: reasons.length === 0, reasons }
@@ -259,7 +241,7 @@ await runProcess({
     const reporting = stopAtEnd(
       new Reporting({
         redis: reportingRedis,
-        prefix: config.SLUICE_PREFIX,
+        prefix,
         shards: shardCount,
         memoryBytes: config.REDIS_MEMORY_BYTES,
         processId: workerId,
@@ -268,7 +250,7 @@ await runProcess({
         pid: process.pid,
         version: packageJson.version,
         readiness,
-        work: () => ({ chunksHeld: shards.heldChunks, lag: recentLag.read() }),
+        work: () => ({ chunksHeld: heldChunks(), lag: recentLag.read() }),
         metrics,
         wallMs: redisClock.nowMs,
         monotonicMs,
@@ -286,15 +268,17 @@ await runProcess({
       }),
     )
 
-    durability.start()
-    registryCheck.start()
-    redisClock.start()
-    clickhouseClock.start()
-    dependencyStates.start()
-    reporting.start()
-    shards.start()
+    const parts = [
+      durability,
+      registryCheck,
+      redisClock,
+      clickhouseClock,
+      dependencyStates,
+      reporting,
+      shards,
+    ]
+    for (const part of parts) part.start()
     stack.defer(async () => {
-      const { SHUTDOWN_DEADLINE_MS: deadlineMs } = config
       const requeue = setTimeout(
         () => stopping.abort(new RequeueError('stopping')),
         Math.max(0, deadlineMs - workerLimits.requeueMs),
@@ -304,7 +288,7 @@ await runProcess({
       } catch (error) {
         if (!(error instanceof TimeoutError)) throw error
         // Redis or ClickHouse does not respond. Other workers fetch the chunks when their locks have expired.
-        logger.warn({ chunks: shards.heldChunks }, 'chunks left to the stalled check')
+        logger.warn({ chunks: heldChunks() }, 'chunks left to the stalled check')
       } finally {
         clearTimeout(requeue)
       }

@@ -129,7 +129,8 @@ export class Shard {
       return limits.failedIntervalMs
     }
     const chunks = fetch.turn === 'mine' ? fetch.chunks : []
-    for (const chunk of chunks) this.#collect(chunk)
+    for (const chunk of chunks) this.#options.collector.add(chunk, this.#options.clock.nowMs())
+    this.#hold(chunks, 1)
     // Without a chunk, since another worker that cannot insert may have the turn.
     if (allowed === 1 && chunks.length === 0) await this.#options.insertNothing().catch(() => undefined)
     if (fetch.turn === 'taken' || allowed === 0) return limits.standbyIntervalMs
@@ -144,11 +145,6 @@ export class Shard {
     const { repairs, chunksInRepair } = delivery
     if (repairs >= workerLimits.repairsWaitingMax || chunksInRepair >= workerLimits.chunksMax) return 0
     return byteShare.room() > 0 ? chunkShare.room() : 0
-  }
-
-  #collect(chunk: HeldChunk): void {
-    this.#options.collector.add(chunk, this.#options.clock.nowMs())
-    this.#hold([chunk], 1)
   }
 
   #hold(chunks: readonly HeldChunk[], sign: 1 | -1): void {

@@ -30,7 +30,6 @@ type OwnName =
   | 'shardRepairs'
   | 'chunkShare'
   | 'byteShare'
-  | 'ownershipTrustedMs'
 
 /** What all shards of a worker share. */
 export type ShardDependencies = Omit<AllDependencies, keyof ShardQueue | OwnName> & {
@@ -51,8 +50,6 @@ export function startShard(queue: ShardQueue, number: number, dependencies: Shar
   const stages = new BatchStages({
     ...shared,
     insertByParts: (batch, recovery) => new BatchSplitter(shared, batch, recovery).run(),
-    // The consumer renews each lock before half of it has passed, so a frozen worker still owns its jobs for the other half.
-    ownershipTrustedMs: config.LOCK_DURATION_MS / 2,
   })
   return new Shard({
     ...shared,
@@ -83,7 +80,7 @@ export interface ServedShardsOptions {
  */
 export class ServedShards {
   readonly #options: ServedShardsOptions
-  readonly #running: RunningShard[] = []
+  readonly #running = new Map<QueueNames, RunningShard>()
   /** Shards beyond the setting that have not been found empty yet. */
   readonly #retired = new Set<QueueNames>()
   readonly #stopping = new AbortController()
@@ -95,28 +92,26 @@ export class ServedShards {
   /** Serves the shards of the setting at once, since Redis may be unavailable, and the others as soon as it responds. */
   start(): void {
     const { shards, start } = this.#options
-    for (const names of shards.names) this.#running.push(start(names))
+    for (const names of shards.names) this.#running.set(names, start(names))
     void this.#follow()
   }
 
   /** The shards that are served now, with a question to their Redis. */
   get watched(): WatchedShard[] {
     const { shards } = this.#options
-    return shards.names.flatMap((names, index) => {
-      const running = this.#running[index]
-      if (running === undefined) return []
-      return [{ names, loopedAtMs: running.loopedAtMs, askRedis: () => shards.isEmpty(names) }]
+    return Array.from(this.#running, ([names, { loopedAtMs }]) => {
+      return { names, loopedAtMs, askRedis: () => shards.isEmpty(names) }
     })
   }
 
   get heldChunks(): number {
-    return this.#running.reduce((sum, { heldChunks }) => sum + heldChunks, 0)
+    return this.#running.values().reduce((sum, { heldChunks }) => sum + heldChunks, 0)
   }
 
   /** Resolves when everything that was fetched is delivered or returned. */
   async stop(): Promise<void> {
     this.#stopping.abort()
-    await Promise.all(this.#running.map((shard) => shard.stop()))
+    await Promise.all(this.#running.values().map((shard) => shard.stop()))
   }
 
   async #follow(): Promise<void> {
@@ -133,9 +128,9 @@ export class ServedShards {
     await shards.refresh()
     // While Redis was unavailable, the worker may have been stopped.
     if (this.#stopping.signal.aborted) return
-    for (const names of shards.names.slice(this.#running.length)) {
+    for (const names of shards.names.slice(this.#running.size)) {
       logger.info({ shard: names.shard }, 'serving a shard above QUEUE_SHARDS')
-      this.#running.push(start(names))
+      this.#running.set(names, start(names))
       this.#retired.add(names)
     }
     for (const names of this.#retired) {

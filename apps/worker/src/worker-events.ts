@@ -52,13 +52,13 @@ export type Emit = Pick<WorkerEvents, 'emit'>
 
 /** What a worker does at ClickHouse to insert a batch. */
 export interface InsertQueries {
-  readonly checkClock: () => Promise<void>
+  /** Checks the clock. */
+  readonly beforeAttempt: InsertOnceOptions['beforeAttempt']
   readonly frameInserter: Pick<FrameInserter, 'insert' | 'isRunning'>
   readonly storedRows: Pick<StoredRows, 'find'>
 }
 
-export interface ObservedQueries extends Omit<InsertQueries, 'checkClock'> {
-  readonly beforeAttempt: InsertOnceOptions['beforeAttempt']
+export interface ObservedQueries extends InsertQueries {
   /** Whether inserts succeed, without a batch. @throws if not */
   readonly insertNothing: () => Promise<void>
 }
@@ -67,7 +67,7 @@ export interface ObservedQueries extends Omit<InsertQueries, 'checkClock'> {
 export function observeQueries(
   events: Emit,
   clock: Pick<MonotonicClock, 'nowMs'>,
-  { checkClock, frameInserter, storedRows }: InsertQueries,
+  { frameInserter, storedRows, ...queries }: InsertQueries,
 ): ObservedQueries {
   const run = async <T>(query: Query, send: () => Promise<T>): Promise<T> => {
     events.emit('query started', query)
@@ -84,13 +84,11 @@ export function observeQueries(
     run({ kind: 'insert', startedMs: clock.nowMs(), frames, token, queryId }, () =>
       frameInserter.insert(frames, token, queryId),
     )
-  const beforeAttempt = (): Promise<void> => run({ kind: 'clock', startedMs: clock.nowMs() }, checkClock)
+  const beforeAttempt = (): Promise<void> =>
+    run({ kind: 'clock', startedMs: clock.nowMs() }, queries.beforeAttempt)
   return {
     beforeAttempt,
-    frameInserter: {
-      insert,
-      isRunning: (token) => frameInserter.isRunning(token),
-    },
+    frameInserter: { insert, isRunning: (token) => frameInserter.isRunning(token) },
     storedRows: {
       find: (rows) => run({ kind: 'lookup', startedMs: clock.nowMs() }, () => storedRows.find(rows)),
     },

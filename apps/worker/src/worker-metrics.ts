@@ -41,65 +41,58 @@ export function exportWorker(metrics: Metrics, events: WorkerEvents, state: Work
 }
 
 function countEvents(metrics: Metrics, events: WorkerEvents, { monotonicMs }: WorkerState): void {
-  const counts = {
-    inserted: 0,
-    deadLettered: 0,
-    repairs: 0,
-    splits: 0,
-    viewFailures: 0,
-    lookups: 0,
-    inFlight: 0,
+  const counter = (name: string, help: string): ((by?: number) => void) => {
+    let count = 0
+    metrics.counter({ name, help }, () => count)
+    return (by = 1) => void (count += by)
   }
-  const retries = new LabelledCounts(RETRIED_STEPS_MAX)
-  const errors = new LabelledCounts(ERROR_CODES_MAX)
+  const labelled = (name: string, help: string, label: string, valuesMax: number): LabelledCounts => {
+    const counts = new LabelledCounts(valuesMax)
+    metrics.counter({ name, help, labels: [label] }, () => counts)
+    return counts
+  }
+  const inserted = counter('sluice_rows_inserted_total', 'Rows of confirmed batches.')
+  const deadLettered = counter('sluice_rows_dead_lettered_total', 'Rows that are dead letters.')
+  events.on('batch finished', ({ rows }) => {
+    inserted(rows?.inserted ?? 0)
+    deadLettered(rows?.deadLettered ?? 0)
+  })
+  events.on('repair started', counter('sluice_batches_recovered_total', 'Repairs of batches that began.'))
+  events.on('range split', counter('sluice_batch_splits_total', 'Ranges of rows that were split.'))
+  const viewFailed = counter('sluice_view_failures_total', 'Inserts whose rows a materialized view lacks.')
+  events.on('stored despite error', () => viewFailed())
+  const retries = labelled(
+    'sluice_retries_total',
+    'Failed steps that were retried.',
+    'step',
+    RETRIED_STEPS_MAX,
+  )
+  events.on('attempt failed', (message) => retries.add(message))
+  const lookedUp = counter('sluice_row_lookups_total', 'Queries for rows that may be stored.')
+  const errors = labelled(
+    'sluice_insert_errors_total',
+    'Failed inserts and lookups.',
+    'code',
+    ERROR_CODES_MAX,
+  )
   const insertSeconds = metrics.histogram(
     { name: 'sluice_insert_duration_seconds', help: 'Each insert.', label: 'result', of: ['ok', 'error'] },
     INSERT_BUCKETS_S,
   )
-  events.on('attempt failed', (message) => retries.add(message))
-  events.on('repair started', () => (counts.repairs += 1))
-  events.on('range split', () => (counts.splits += 1))
-  events.on('stored despite error', () => (counts.viewFailures += 1))
-  events.on('batch finished', ({ rows }) => {
-    counts.inserted += rows?.inserted ?? 0
-    counts.deadLettered += rows?.deadLettered ?? 0
-  })
+  let inFlight = 0
+  const inFlightMetric = 'sluice_worker_inserts_in_flight'
+  metrics.gauge({ name: inFlightMetric, help: 'Inserts that wait for ClickHouse.' }, () => inFlight)
   events.on('query started', ({ kind }) => {
-    if (kind === 'insert') counts.inFlight += 1
-    if (kind === 'lookup') counts.lookups += 1
+    if (kind === 'insert') inFlight += 1
+    if (kind === 'lookup') lookedUp()
   })
   events.on('query ended', ({ kind, startedMs }, failure) => {
     if (kind === 'clock') return
     if (failure !== undefined) errors.add(classifyInsertError(failure.error).code)
     if (kind === 'lookup') return
-    counts.inFlight -= 1
+    inFlight -= 1
     insertSeconds((monotonicMs() - startedMs) / 1_000, failure === undefined ? 'ok' : 'error')
   })
-  const counters: readonly [name: string, help: string, read: () => number][] = [
-    ['sluice_rows_inserted_total', 'Rows of confirmed batches.', () => counts.inserted],
-    ['sluice_rows_dead_lettered_total', 'Rows that are dead letters.', () => counts.deadLettered],
-    ['sluice_batches_recovered_total', 'Repairs of batches that began.', () => counts.repairs],
-    ['sluice_batch_splits_total', 'Ranges of rows that were split.', () => counts.splits],
-    [
-      'sluice_view_failures_total',
-      'Inserts whose rows a materialized view lacks.',
-      () => counts.viewFailures,
-    ],
-    ['sluice_row_lookups_total', 'Queries for rows that may be stored.', () => counts.lookups],
-  ]
-  for (const [name, help, read] of counters) metrics.counter({ name, help }, read)
-  metrics.counter(
-    { name: 'sluice_retries_total', help: 'Failed steps that were retried.', labels: ['step'] },
-    () => retries,
-  )
-  metrics.counter(
-    { name: 'sluice_insert_errors_total', help: 'Failed inserts and lookups.', labels: ['code'] },
-    () => errors,
-  )
-  metrics.gauge(
-    { name: 'sluice_worker_inserts_in_flight', help: 'Inserts that wait for ClickHouse.' },
-    () => counts.inFlight,
-  )
 }
 
 function measureBatches(

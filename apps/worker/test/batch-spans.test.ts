@@ -31,7 +31,7 @@ let events: WorkerEvents
 beforeEach(() => {
   traces = new RecordedTraces()
   events = new WorkerEvents()
-  traceBatches(traces, events, () => 7)
+  traceBatches(traces, events)
 })
 
 /** A step with this result, during which the inserts have these tokens. */
@@ -61,7 +61,7 @@ describe('a new batch', () => {
     expect(child?.options).toMatchObject({
       name: 'insert',
       kind: 'client',
-      startMs: 7,
+      startMs: 6,
       parent: span?.context,
     })
     expect(child?.attributes).toMatchObject({ 'sluice.insert.query_id': 'id of B', 'sluice.insert.rows': 3 })

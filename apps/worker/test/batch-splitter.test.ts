@@ -1,7 +1,7 @@
 import { type ClickHouseError, SETTLE_MS, type Suspects, TokenWithoutRowsError } from '@sluice/clickhouse'
 import { rowColumns } from '@sluice/rows'
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { Suspension } from '../src/batch.ts'
+import type { Recovery } from '../src/batch.ts'
 import { RequeueError } from '../src/retrier.ts'
 import { workerLimits } from '../src/limits.ts'
 import { insertErrors, makeChunk, makeRow } from './support/chunks.ts'
@@ -12,7 +12,7 @@ const { unknownRejectionMs, insertLingerMaxMs, repairStepMaxMs, giveUpMs } = wor
 const [CONSUMING_ROWS_MAX, LOST_TOKENS_MAX, SUSPECTS_MAX] = [16, 3, 16]
 
 /** The first attempt was at 0. */
-const later = (lastMs: number): { suspension: Suspension } => ({ suspension: { firstMs: 0, lastMs } })
+const later = (lastMs: number): Pick<Recovery, 'suspension'> => ({ suspension: { firstMs: 0, lastMs } })
 
 let fixture: SplitterFixture
 

@@ -132,7 +132,7 @@ beforeEach(() => {
     logger,
     clock,
     workerId: 'me',
-    ownershipTrustedMs: TRUSTED_MS,
+    config: { LOCK_DURATION_MS: 2 * TRUSTED_MS },
   })
 })
 

@@ -19,7 +19,7 @@ beforeEach(async () => {
   const events = new WorkerEvents()
   health = new InsertHealth(clock, events)
   queries = observeQueries(events, clock, {
-    checkClock: () => send(),
+    beforeAttempt: () => send(),
     frameInserter: { insert: () => send(), isRunning: async () => false },
     storedRows: { find: () => send().then(() => new Set()) },
   })

@@ -230,7 +230,7 @@ function isSilence(error: unknown): boolean {
  */
 export async function selectRows<Row>(
   client: Pick<ClickHouseClient, 'query'>,
-  watch: QueryWatcher,
+  watch: Pick<QueryWatcher, 'run'>,
   queryId: string,
   parameters: Pick<QueryParams, 'query' | 'query_params' | 'clickhouse_settings'>,
 ): Promise<Row[]> {
@@ -250,7 +250,7 @@ export async function selectRows<Row>(
 /** Looks something up: a watched query with an id of its own. @throws as `selectRows` */
 export function lookUp<Row>(
   client: Pick<ClickHouseClient, 'query'>,
-  watch: QueryWatcher,
+  watch: Pick<QueryWatcher, 'run'>,
   parameters: Parameters<typeof selectRows>[3],
 ): Promise<Row[]> {
   return selectRows<Row>(client, watch, queryIds.lookup(randomUUID()), parameters)

@@ -16,10 +16,14 @@ const UUID = /^[0-9a-f-]{36}$/
 export class StoredRows {
   readonly #client: Pick<ClickHouseClient, 'query'>
   readonly #wallMs: () => number
-  readonly #watch: QueryWatcher
+  readonly #watch: Pick<QueryWatcher, 'run'>
 
   /** @param wallMs the clock of Redis, which sets the day of expiry of rows, ms since 1970 */
-  constructor(client: Pick<ClickHouseClient, 'query'>, wallMs: () => number, watch: QueryWatcher) {
+  constructor(
+    client: Pick<ClickHouseClient, 'query'>,
+    wallMs: () => number,
+    watch: Pick<QueryWatcher, 'run'>,
+  ) {
     this.#client = client
     this.#wallMs = wallMs
     this.#watch = watch

@@ -86,7 +86,7 @@ export class SplitterFixture {
     }
     this.retrier = new Retrier({ logger, signal: stopping.signal, clock, random: () => 0, events })
     const { frameInserter } = observeQueries(events, clock, {
-      checkClock: () => Promise.resolve(),
+      beforeAttempt: () => Promise.resolve(),
       storedRows: { find: () => Promise.reject(new Error('not used')) },
       frameInserter: {
         isRunning: async () => false,

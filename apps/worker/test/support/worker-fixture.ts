@@ -141,7 +141,7 @@ export class WorkerFixture {
     const signal = this.#signal
     const logger = createLogger('test', 'silent')
     const { frameInserter } = observeQueries(events, clock, {
-      checkClock: unused,
+      beforeAttempt: unused,
       storedRows: { find: unused },
       frameInserter: {
         isRunning: unused,
