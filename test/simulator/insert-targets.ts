@@ -225,6 +225,6 @@ function withoutInserts(clickhouse: ClickHouseClient): ClickHouseClient {
 }
 
 function deadLettersOf(clickhouse: ClickHouseClient): DeadLetters {
-  const options = { ...insertOptions, areTokensAtomic: true }
-  return new DeadLetters(clickhouse, randomUUID, Date.now, options, unwatched)
+  const options = { ...insertOptions, areTokensAtomic: true, makeId: randomUUID, wallMs: Date.now }
+  return new DeadLetters({ ...options, client: clickhouse, watch: unwatched })
 }

@@ -90,8 +90,8 @@ const changes: Readonly<Record<string, Readonly<Record<string, readonly [find: s
         'errors.keys()',
       ],
       'a row is sent alone before this is persisted': [
-        "await this.#persist(listName('alone', group.map(indexOf)))",
-        "this.#learn(listName('alone', group.map(indexOf)))",
+        "await this.#persist(listName('alone', group))",
+        "this.#learn(listName('alone', group))",
       ],
       'halves are sent before this is persisted': ['      await this.#persist(HALVED)\n', ''],
       'rows are set apart although halves may be in flight': [

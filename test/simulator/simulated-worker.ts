@@ -75,6 +75,9 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): () => num
         new InsertOnce(
           {
             all: letters,
+            token,
+            wasSent,
+            replacementsMax: REPLACEMENTS_MAX,
             findMissing: () =>
               toClickHouse('look up dead letters', () =>
                 letters.filter((letter) => !clickhouse.hasDeadLetter(letter)),
@@ -84,8 +87,6 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): () => num
                 clickhouse.insertDeadLetters(missing, itsToken),
               ),
           },
-          token,
-          { wasSent, replacementsMax: REPLACEMENTS_MAX },
           insertOnce,
         ),
     },

@@ -1,6 +1,6 @@
 import { describeError } from '@sluice/clickhouse'
 import type { BatchLedger, ChunkConsumer, HeldChunk } from '@sluice/queue'
-import { type Logger, type MonotonicClock, type Semaphore, withTimeout } from '@sluice/runtime'
+import { type Logger, type MonotonicClock, Semaphore, withTimeout } from '@sluice/runtime'
 import type { BatchStages } from './batch-stages.ts'
 import { idsOf, type Recovery, type Stage } from './batch.ts'
 import type { InsertHealth } from './insert-health.ts'
@@ -13,8 +13,6 @@ export interface BatchDeliveryDependencies {
   readonly stages: Pick<BatchStages, 'step' | 'recoveryOf'>
   readonly retrier: Pick<Retrier, 'retry'>
   readonly health: Pick<InsertHealth, 'giveUpSignal' | 'hasSucceededSince'>
-  /** Limits the repairs of this shard to one, so that a shard with many of them leaves slots to other shards. */
-  readonly shardRepairs: Pick<Semaphore, 'run'>
   /** Limits the repairs of all shards. */
   readonly repairPermits: Pick<Semaphore, 'run'>
   readonly logger: Logger
@@ -42,6 +40,8 @@ type RepairStage = Extract<Stage, { readonly recovery: Recovery }>
 export class BatchDelivery {
   readonly #deps: BatchDeliveryDependencies
   readonly #isTracing: boolean
+  /** Limits the repairs of this shard to one, so that a shard with many of them leaves slots to other shards. */
+  readonly #shardRepairs: Semaphore
   /** The end of the last delivery of each batch that is in flight, by the batch's id. */
   readonly #inFlight = new Map<string, Promise<void>>()
   readonly #background = new Set<Promise<void>>()
@@ -51,6 +51,7 @@ export class BatchDelivery {
 
   constructor(dependencies: BatchDeliveryDependencies) {
     this.#deps = dependencies
+    this.#shardRepairs = new Semaphore(1, dependencies.signal)
     this.#isTracing = dependencies.logger.isLevelEnabled('debug')
   }
 
@@ -167,7 +168,7 @@ export class BatchDelivery {
   }
 
   async #repairUntilDone(from: RepairStage): Promise<void> {
-    const { health, clock, shardRepairs, repairPermits } = this.#deps
+    const { health, clock, repairPermits } = this.#deps
     // A worker that has given up may make one attempt, as a probe.
     const giveUp = health.giveUpSignal.aborted ? undefined : health.giveUpSignal
     for (let open: RepairStage | undefined = from; open !== undefined;) {
@@ -176,7 +177,7 @@ export class BatchDelivery {
         if (giveUp?.aborted === true) throw new RequeueError('this worker cannot insert')
         return this.#repair(stage)
       }
-      const ended = await shardRepairs.run(() => repairPermits.run(repair))
+      const ended = await this.#shardRepairs.run(() => repairPermits.run(repair))
       open = await this.#finish(ended)
       if (open !== ended) continue
       const startedMs = clock.nowMs()

@@ -73,6 +73,8 @@ interface Row {
   readonly expiresOn: string
 }
 
+type Rejection = Row & { readonly error: Error }
+
 /** Another worker has confirmed the batch. Nothing more may be sent. */
 class ConfirmedError extends Error {}
 
@@ -184,7 +186,7 @@ export class BatchSplitter {
     const left = [...accepted, ...rejected].filter(({ expiresOn }) => !done.has(expiresOn))
     if (!(await this.#consumeToken(id, left))) return
     for (const group of groupsOf(rejected.filter((row) => !this.#alone.has(row))))
-      await this.#persist(listName('alone', group.map(indexOf)))
+      await this.#persist(listName('alone', group))
     const others = suspects.size > 0 ? await this.#findMissingLater(accepted) : accepted
     if (others.length > 0) {
       await this.#persist(HALVED)
@@ -257,7 +259,7 @@ export class BatchSplitter {
     const error = await this.#attempt(() => insert.run(), isAboutRows)
     // If a materialized view fails, ClickHouse reports an error after it has stored the row.
     if (error !== undefined && (await this.#findMissing([row])).length > 0)
-      await this.#reject([{ row, error }])
+      await this.#reject([{ ...row, error }])
   }
 
   /**
@@ -285,7 +287,7 @@ export class BatchSplitter {
       const error = errors.get(row)
       // ClickHouse has the token of the row without the row.
       if (error === undefined) await this.#insertRow(row)
-      else rejections.push({ row, error })
+      else rejections.push({ ...row, error })
     }
     await this.#reject(rejections)
   }
@@ -316,10 +318,7 @@ export class BatchSplitter {
       else final.push(rejection)
     }
     if (final.length === 0) return
-    const name = listName(
-      'rejected',
-      final.map(({ row }) => row.index),
-    )
+    const name = listName('rejected', final)
     await this.#persist(name)
     await this.#deadLetter(final.map(rejectedRow), this.#tokenOfList(name), false)
   }
@@ -458,12 +457,6 @@ export class BatchSplitter {
   }
 }
 
-/** A row that ClickHouse has rejected. */
-interface Rejection {
-  readonly row: Row
-  readonly error: Error
-}
-
 function groupsOf(rows: readonly Row[], rowsMax = ALONE_ROWS_MAX): Row[][] {
   return Array.from({ length: Math.ceil(rows.length / rowsMax) }, (_, i) =>
     rows.slice(i * rowsMax, (i + 1) * rowsMax),
@@ -472,10 +465,6 @@ function groupsOf(rows: readonly Row[], rowsMax = ALONE_ROWS_MAX): Row[][] {
 
 function framesOf(rows: readonly Row[]): Buffer[] {
   return groupsOf(rows, FRAME_ROWS_MAX).map((group) => compressRows(group.map(({ text }) => text).join('')))
-}
-
-function indexOf({ index }: Row): number {
-  return index
 }
 
 function isAboutRows(failure: InsertFailure): boolean {
@@ -487,7 +476,7 @@ function unreadableChunk({ frame }: HeldChunk): DeadLetter {
   return { code: 'UNREADABLE_CHUNK', reason, text: frame.toString('base64') }
 }
 
-function rejectedRow({ row, error }: Rejection): DeadLetter {
+function rejectedRow({ error, ...row }: Rejection): DeadLetter {
   return { code: classifyInsertError(error).code, reason: error.message, text: textOf(row) }
 }
 

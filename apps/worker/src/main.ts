@@ -61,8 +61,11 @@ await runProcess({
   start: async () => {
     /** What is made first is closed last. */
     const stack = new AsyncDisposableStack()
-    const stopAtEnd = <T extends { stop(): unknown }>(its: T): T =>
-      stack.adopt(its, async () => void (await its.stop()))
+    const parts: { start(): void }[] = []
+    const startLater = <T extends { start(): void; stop(): unknown }>(its: T): T => {
+      parts.push(its)
+      return stack.adopt(its, async () => void (await its.stop()))
+    }
     const closeAtEnd = <T extends { close(): unknown }>(its: T): T =>
       stack.adopt(its, async () => void (await its.close()))
     let stoppingMs = 0
@@ -102,10 +105,11 @@ await runProcess({
         onError,
       }),
     )
-    const redisClock = stopAtEnd(
+    const redisClock = startLater(
       new RedisClock({ redis, key: registryPrefix, logger, wallMs: Date.now, monotonicMs }),
     )
-    const durability = stopAtEnd(
+    const wallMs = redisClock.nowMs
+    const durability = startLater(
       new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, durable, logger }),
     )
     const fetchMonitor = new FetchMonitor(monotonicMs)
@@ -124,13 +128,13 @@ await runProcess({
       }),
     )
     const watch = new QueryWatch({ client: questions, isCluster: access.cluster !== undefined, monotonicMs })
-    const clickhouseClock = stopAtEnd(
-      new ClickHouseClock({ client: clickhouse, wallMs: redisClock.nowMs, monotonicMs, logger, watch }),
+    const clickhouseClock = startLater(
+      new ClickHouseClock({ client: clickhouse, wallMs, monotonicMs, logger, watch }),
     )
 
     const { identity } = new Registry(redis, registryPrefix)
     const installations = new Installations(clickhouse, watch, prefix)
-    const registryCheck = stopAtEnd(new RegistryCheck({ redis, identity, ids: installations, logger }))
+    const registryCheck = startLater(new RegistryCheck({ redis, identity, ids: installations, logger }))
 
     const health = new InsertHealth(clock, events)
     const stopping = new AbortController()
@@ -146,7 +150,7 @@ await runProcess({
     const queries = observeQueries(events, clock, {
       beforeAttempt: () => clickhouseClock.check(),
       frameInserter: new FrameInserter(clickhouse, watch),
-      storedRows: new StoredRows(clickhouse, redisClock.nowMs, lookupWatch),
+      storedRows: new StoredRows(clickhouse, wallMs, lookupWatch),
     })
     const insertOnce = {
       areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
@@ -180,7 +184,13 @@ await runProcess({
       config,
       rowInserter: new RowInserter({ ...insertOnce, ...queries }),
       rowCheck: new RowCheck(clickhouse, watch),
-      deadLetters: new DeadLetters(clickhouse, makeId, redisClock.nowMs, insertOnce, watch),
+      deadLetters: new DeadLetters({
+        ...insertOnce,
+        client: clickhouse,
+        watch,
+        makeId,
+        wallMs,
+      }),
       health,
       insertNothing: queries.insertNothing,
       insertSlots: new Semaphore(workerLimits.insertsInFlightMax, signal),
@@ -217,7 +227,7 @@ await runProcess({
       return { ready: reasons.length === 0, reasons }
     }
     const redisCheck = redisDependency(redis)
-    const dependencyStates = stopAtEnd(
+    const dependencyStates = startLater(
       new Dependencies({
         checks: () => [
           redisCheck,
@@ -235,10 +245,10 @@ await runProcess({
     const recentLag = exportWorker(metrics, events, {
       chunksHeld: heldChunks,
       isInserting: () => health.failure === undefined,
-      wallMs: redisClock.nowMs,
+      wallMs,
       monotonicMs,
     })
-    const reporting = stopAtEnd(
+    startLater(
       new Reporting({
         redis: reportingRedis,
         prefix,
@@ -252,7 +262,7 @@ await runProcess({
         readiness,
         work: () => ({ chunksHeld: heldChunks(), lag: recentLag.read() }),
         metrics,
-        wallMs: redisClock.nowMs,
+        wallMs,
         monotonicMs,
         logger,
       }),
@@ -268,16 +278,7 @@ await runProcess({
       }),
     )
 
-    const parts = [
-      durability,
-      registryCheck,
-      redisClock,
-      clickhouseClock,
-      dependencyStates,
-      reporting,
-      shards,
-    ]
-    for (const part of parts) part.start()
+    for (const part of [...parts, shards]) part.start()
     stack.defer(async () => {
       const requeue = setTimeout(
         () => stopping.abort(new RequeueError('stopping')),

@@ -1,7 +1,8 @@
 import type { ChunkConsumer, Fetch, HeldChunk } from '@sluice/queue'
 import type { MonotonicClock, Semaphore } from '@sluice/runtime'
 import type { BatchDelivery } from './batch-delivery.ts'
-import type { Collector, HeldShare } from './collector.ts'
+import { Collector, type HeldBudget, type HeldShare } from './collector.ts'
+import type { WorkerConfig } from './config.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import type { Emit } from './worker-events.ts'
@@ -22,15 +23,15 @@ export const fetchLimits = {
 
 export interface ShardOptions {
   readonly consumer: Pick<ChunkConsumer, 'fetch' | 'requeue' | 'forget' | 'heldChunks' | 'close'>
-  readonly collector: Collector
+  readonly config: Pick<WorkerConfig, 'BATCH_ROWS_MAX' | 'BATCH_WAIT_MS'>
   readonly delivery: Pick<BatchDelivery, 'deliver' | 'close' | 'repairs' | 'chunksInRepair'>
   /** The insert slots of all shards. A slot is taken before the batch is claimed, so no claimed batch waits for one. */
   readonly insertSlots: Pick<Semaphore, 'run'>
   readonly health: Pick<InsertHealth, 'fetchMax' | 'probing' | 'giveUpSignal'>
   /** Held chunks of all shards. */
   readonly heldInAllShards: () => number
-  readonly chunkShare: HeldShare
-  readonly byteShare: HeldShare
+  readonly chunkBudget: Pick<HeldBudget, 'share'>
+  readonly byteBudget: Pick<HeldBudget, 'share'>
   /** Inserts no rows, to learn whether ClickHouse accepts inserts. */
   readonly insertNothing: () => Promise<unknown>
   readonly events: Emit
@@ -47,6 +48,9 @@ export interface ShardOptions {
  */
 export class Shard {
   readonly #options: ShardOptions
+  readonly #collector: Collector
+  readonly #chunkShare: HeldShare
+  readonly #byteShare: HeldShare
   readonly #stopping = new AbortController()
   readonly #running: Promise<void>
   readonly #delivering = new Set<Promise<void>>()
@@ -59,7 +63,16 @@ export class Shard {
   #loopedAtMs: number
 
   constructor(options: ShardOptions) {
+    const { config, chunkBudget, byteBudget } = options
     this.#options = options
+    this.#collector = new Collector({
+      chunksMax: workerLimits.batchChunksMax,
+      rowsMax: config.BATCH_ROWS_MAX,
+      bytesMax: workerLimits.batchBytesMax,
+      waitMs: config.BATCH_WAIT_MS,
+    })
+    this.#chunkShare = chunkBudget.share()
+    this.#byteShare = byteBudget.share()
     this.#loopedAtMs = options.clock.nowMs()
     this.#running = this.#run()
   }
@@ -75,7 +88,7 @@ export class Shard {
 
   /** Resolves when everything that was fetched is delivered or returned. */
   async stop(): Promise<void> {
-    this.#options.collector.flush()
+    this.#collector.flush()
     this.#stopping.abort()
     this.#wake.abort()
     await this.#running
@@ -98,8 +111,8 @@ export class Shard {
 
   /** The time until there is something to do. A free insert slot ends it earlier. */
   #restMs(fetchAtMs: number): number {
-    const { clock, collector, fetchLimits: limits } = this.#options
-    const dueAtMs = this.#isWaitingForSlot ? undefined : collector.dueAtMs
+    const { clock, fetchLimits: limits } = this.#options
+    const dueAtMs = this.#isWaitingForSlot ? undefined : this.#collector.dueAtMs
     const nextMs = Math.min(
       ...(this.#isStopping ? [] : [fetchAtMs]),
       ...(dueAtMs === undefined ? [] : [dueAtMs]),
@@ -112,7 +125,7 @@ export class Shard {
   }
 
   get #isDone(): boolean {
-    return this.#isStopping && this.#options.collector.isEmpty && this.#delivering.size === 0
+    return this.#isStopping && this.#collector.isEmpty && this.#delivering.size === 0
   }
 
   /** @returns the time until the next round */
@@ -129,7 +142,7 @@ export class Shard {
       return limits.failedIntervalMs
     }
     const chunks = fetch.turn === 'mine' ? fetch.chunks : []
-    for (const chunk of chunks) this.#options.collector.add(chunk, this.#options.clock.nowMs())
+    for (const chunk of chunks) this.#collector.add(chunk, this.#options.clock.nowMs())
     this.#hold(chunks, 1)
     // Without a chunk, since another worker that cannot insert may have the turn.
     if (allowed === 1 && chunks.length === 0) await this.#options.insertNothing().catch(() => undefined)
@@ -141,23 +154,22 @@ export class Shard {
 
   /** How many more chunks may be fetched. */
   #room(): number {
-    const { chunkShare, byteShare, delivery } = this.#options
-    const { repairs, chunksInRepair } = delivery
+    const { repairs, chunksInRepair } = this.#options.delivery
     if (repairs >= workerLimits.repairsWaitingMax || chunksInRepair >= workerLimits.chunksMax) return 0
-    return byteShare.room() > 0 ? chunkShare.room() : 0
+    return this.#byteShare.room() > 0 ? this.#chunkShare.room() : 0
   }
 
   #hold(chunks: readonly HeldChunk[], sign: 1 | -1): void {
     this.#chunks += sign * chunks.length
     for (const { frame } of chunks) this.#bytes += sign * frame.length
-    this.#options.chunkShare.set(this.#chunks)
-    this.#options.byteShare.set(this.#bytes)
+    this.#chunkShare.set(this.#chunks)
+    this.#byteShare.set(this.#bytes)
   }
 
   /** Waits for an insert slot if a batch is due. The batch is taken when the slot is free. */
   #deliverDue(): void {
-    const { collector, clock, insertSlots } = this.#options
-    const { dueAtMs } = collector
+    const { clock, insertSlots } = this.#options
+    const { dueAtMs } = this.#collector
     if (this.#isWaitingForSlot || dueAtMs === undefined || dueAtMs > clock.nowMs()) return
     this.#isWaitingForSlot = true
     const delivering: Promise<void> = insertSlots
@@ -176,12 +188,12 @@ export class Shard {
   }
 
   async #deliver(): Promise<void> {
-    const { collector, clock, delivery, events } = this.#options
+    const { clock, delivery, events } = this.#options
     // When the worker gives up, the slots of its failed inserts become free. Nothing else may be claimed in them.
     await this.#returnAfterGivingUp()
     const nowMs = clock.nowMs()
-    const { sinceMs = nowMs } = collector
-    const chunks = collector.take(nowMs)
+    const { sinceMs = nowMs } = this.#collector
+    const chunks = this.#collector.take(nowMs)
     this.#isWaitingForSlot = false
     this.#wake.abort()
     if (chunks === undefined) return
@@ -198,8 +210,8 @@ export class Shard {
   }
 
   async #returnCollected(): Promise<void> {
-    const { collector, consumer } = this.#options
-    const chunks = collector.takeAll()
+    const { consumer } = this.#options
+    const chunks = this.#collector.takeAll()
     if (chunks.length === 0) return
     const ids = chunks.map(({ id }) => id)
     this.#hold(chunks, -1)

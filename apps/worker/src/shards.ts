@@ -1,11 +1,8 @@
 import type { QueueNames, ShardCount } from '@sluice/queue'
-import { type Logger, type MonotonicClock, Semaphore } from '@sluice/runtime'
+import type { Logger, MonotonicClock } from '@sluice/runtime'
 import { BatchDelivery, type BatchDeliveryDependencies } from './batch-delivery.ts'
 import { BatchSplitter, type BatchSplitterDependencies } from './batch-splitter.ts'
 import { BatchStages, type BatchStagesDependencies } from './batch-stages.ts'
-import { Collector, type HeldBudget } from './collector.ts'
-import type { WorkerConfig } from './config.ts'
-import { workerLimits } from './limits.ts'
 import type { WatchedShard } from './progress.ts'
 import { Shard, type ShardOptions } from './shard.ts'
 
@@ -20,49 +17,25 @@ type AllDependencies = ShardOptions &
 /** The queue of a shard and the records next to it. */
 export type ShardQueue = Pick<AllDependencies, 'ledger' | 'consumer'>
 
-/** What `startShard` makes for each shard. */
-type OwnName =
-  | 'shard'
-  | 'collector'
-  | 'delivery'
-  | 'stages'
-  | 'insertByParts'
-  | 'shardRepairs'
-  | 'chunkShare'
-  | 'byteShare'
-
-/** What all shards of a worker share. */
-export type ShardDependencies = Omit<AllDependencies, keyof ShardQueue | OwnName> & {
-  readonly config: Pick<WorkerConfig, 'BATCH_ROWS_MAX' | 'BATCH_WAIT_MS' | 'LOCK_DURATION_MS'>
-  readonly chunkBudget: HeldBudget
-  readonly byteBudget: HeldBudget
-}
+/** What all shards of a worker share: without what `startShard` makes for each shard. */
+export type ShardDependencies = Omit<
+  AllDependencies,
+  keyof ShardQueue | 'shard' | 'delivery' | 'stages' | 'insertByParts'
+>
 
 /**
  * Starts the delivery of one shard's queue. Its batches only have chunks of this queue, and their records are next to it. It shares
  * nothing with other shards but the limits, so that a shard whose Redis is unavailable does not block the others.
  *
- * @param number of the shard, for events
+ * @param shard its number, for events
  */
-export function startShard(queue: ShardQueue, number: number, dependencies: ShardDependencies): Shard {
-  const { config, signal } = dependencies
-  const shared = { ...dependencies, ...queue, shard: number }
+export function startShard(queue: ShardQueue, shard: number, dependencies: ShardDependencies): Shard {
+  const shared = { ...dependencies, ...queue, shard }
   const stages = new BatchStages({
     ...shared,
     insertByParts: (batch, recovery) => new BatchSplitter(shared, batch, recovery).run(),
   })
-  return new Shard({
-    ...shared,
-    collector: new Collector({
-      chunksMax: workerLimits.batchChunksMax,
-      rowsMax: config.BATCH_ROWS_MAX,
-      bytesMax: workerLimits.batchBytesMax,
-      waitMs: config.BATCH_WAIT_MS,
-    }),
-    delivery: new BatchDelivery({ ...shared, stages, shardRepairs: new Semaphore(1, signal) }),
-    chunkShare: dependencies.chunkBudget.share(),
-    byteShare: dependencies.byteBudget.share(),
-  })
+  return new Shard({ ...shared, delivery: new BatchDelivery({ ...shared, stages }) })
 }
 
 type RunningShard = Pick<Shard, 'heldChunks' | 'loopedAtMs' | 'stop'>

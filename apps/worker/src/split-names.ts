@@ -12,7 +12,8 @@ export function rangeName(from: number, to: number): string {
 }
 
 /** The name of a list of rows. A single rejected row has the name of its range. */
-export function listName(list: RowList, indexes: readonly number[]): string {
+export function listName(list: RowList, rows: readonly { readonly index: number }[]): string {
+  const indexes = rows.map(({ index }) => index)
   const [first, ...others] = indexes
   if (list === 'rejected' && first !== undefined && others.length === 0) return rangeName(first, first + 1)
   return `${list}:${indexes.join(',')}`

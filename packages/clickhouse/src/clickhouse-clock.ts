@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { ClockError, describeSkew, type Logger, type Readiness } from '@sluice/runtime'
 import type { ClickHouseClient } from './client.ts'
 import { describeError } from './insert-errors.ts'
-import { queryIds, type QueryWatcher, selectRows } from './query-watch.ts'
+import { lookUp, queryIds, type QueryWatcher } from './query-watch.ts'
 
 /** Nothing may be inserted or looked up now: ClickHouse's clock is wrong, or unknown. Transient. */
 export class ClockSkewError extends Error {
@@ -75,7 +75,9 @@ export class ClickHouseClock {
    * @throws ClockSkewError
    */
   async check(): Promise<void> {
-    if (!this.#isFresh) await this.#measure()
+    const measuredAtMs = this.#last?.sentAtMs ?? Number.NEGATIVE_INFINITY
+    const ageMs = this.#options.monotonicMs() - measuredAtMs
+    if (ageMs > clickhouseClockLimits.measurementAgeMaxMs) await this.#measure()
     const problem = this.#problem()
     if (problem !== undefined) throw new ClockSkewError(problem)
   }
@@ -84,14 +86,6 @@ export class ClickHouseClock {
   get readiness(): Readiness {
     const problem = this.#last === undefined ? undefined : this.#problem()
     return problem === undefined ? { ready: true, reasons: [] } : { ready: false, reasons: [problem] }
-  }
-
-  get #isFresh(): boolean {
-    const { monotonicMs } = this.#options
-    return (
-      this.#last !== undefined &&
-      monotonicMs() - this.#last.sentAtMs <= clickhouseClockLimits.measurementAgeMaxMs
-    )
   }
 
   /** Why rows must not be inserted; undefined if they may be. */
@@ -125,7 +119,7 @@ export class ClickHouseClock {
       const sentAtMs = monotonicMs()
       const query = "SELECT toString(toUnixTimestamp64Milli(now64(3, 'UTC'))) AS nowMs"
       const queryId = queryIds.clock(randomUUID())
-      const [row] = await selectRows<{ nowMs: string }>(client, watch, queryId, { query })
+      const [row] = await lookUp<{ nowMs: string }>(client, watch, { query }, queryId)
       const roundTripMs = monotonicMs() - sentAtMs
       if (row === undefined) throw new Error('no answer')
       this.#last = { offsetMs: Number(row.nowMs) - sentAtMs - roundTripMs / 2, roundTripMs, sentAtMs }

@@ -107,3 +107,13 @@ export function quorumSettings(requestTimeoutMs: number) {
     insert_quorum_timeout: Math.floor(requestTimeoutMs / 2),
   } as const
 }
+
+/** Runs a query that returns rows. */
+export async function readRows<Row>(
+  client: Pick<ClickHouseClient, 'query'>,
+  query: string,
+  parameters: Record<string, unknown> = {},
+): Promise<Row[]> {
+  const result = await client.query({ query, query_params: parameters, format: 'JSONEachRow' })
+  return result.json<Row>()
+}

@@ -2,8 +2,9 @@ import { type ClickHouseClient, ClickHouseError } from '@clickhouse/client'
 import { parseObject } from '@sluice/runtime'
 import { hash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
+import { readRows } from './client.ts'
 import { classifyInsertError, TokenWithoutRowsError } from './insert-errors.ts'
-import { InsertOnce, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
+import { InsertOnce, REPLACEMENTS_MAX } from './insert-once.ts'
 import { queryIds } from './query-watch.ts'
 import { deadLettersTable, logsInsertJsonQuery, logsInsertSettings, logsTable } from './tables.ts'
 
@@ -95,12 +96,24 @@ export class DeadLetterStore {
   async #retryOne(letter: StoredDeadLetter, replacementsMax: number): Promise<string | undefined> {
     const key = rowKeyOf(letter.text)
     if (key === undefined) return 'the text is not a JSON object with an id (a UUID) and a project_id'
+    const { id, text } = letter
     const insert = new InsertOnce(
-      this.#target(letter, key),
-      // An edited row needs another token: ClickHouse may have the token of the earlier one.
-      `dead-letter/${letter.id}/${hash('sha256', letter.text)}`,
-      // An interrupted retry may have stored the row before its dead letter was removed.
-      { wasSent: true, replacementsMax },
+      {
+        all: [text],
+        // An edited row needs another token: ClickHouse may have the token of the earlier one.
+        token: `dead-letter/${id}/${hash('sha256', text)}`,
+        // An interrupted retry may have stored the row before its dead letter was removed.
+        wasSent: true,
+        replacementsMax,
+        findMissing: async () => ((await this.#isStored(key)) ? [] : [text]),
+        insert: async (_missing, token) => {
+          await this.#client.command({
+            query: `${logsInsertJsonQuery}\n${text}`,
+            query_id: queryIds.deadLetterRetry(id),
+            clickhouse_settings: { ...logsInsertSettings, insert_deduplication_token: token },
+          })
+        },
+      },
       // The row is looked up after the insert in any case. Otherwise a token without its row would lose the row.
       {
         areTokensAtomic: false,
@@ -121,21 +134,6 @@ export class DeadLetterStore {
     }
     await this.#remove(letter)
     return undefined
-  }
-
-  #target(letter: StoredDeadLetter, key: LetterKey): InsertTarget<string> {
-    const { id, text } = letter
-    return {
-      all: [text],
-      findMissing: async () => ((await this.#isStored(key)) ? [] : [text]),
-      insert: async (_missing, token) => {
-        await this.#client.command({
-          query: `${logsInsertJsonQuery}\n${text}`,
-          query_id: queryIds.deadLetterRetry(id),
-          clickhouse_settings: { ...logsInsertSettings, insert_deduplication_token: token },
-        })
-      },
-    }
   }
 
   /** Removes a dead letter, unless it was edited since it was read: the edited row is not stored. */
@@ -175,9 +173,8 @@ export class DeadLetterStore {
     return this.#rows<StoredDeadLetter>(`SELECT ${COLUMNS} FROM ${deadLettersTable} ${rest}`, parameters)
   }
 
-  async #rows<Row>(query: string, parameters: Record<string, unknown>): Promise<Row[]> {
-    const result = await this.#client.query({ query, query_params: parameters, format: 'JSONEachRow' })
-    return result.json<Row>()
+  #rows<Row>(query: string, parameters: Record<string, unknown>): Promise<Row[]> {
+    return readRows<Row>(this.#client, query, parameters)
   }
 }
 

@@ -18,27 +18,20 @@ export interface DeadLetter {
 
 const REASON_CHARACTERS_MAX = 2_000
 
+export interface DeadLettersOptions extends InsertOnceOptions {
+  readonly client: ClickHouseClient
+  readonly watch: QueryWatcher
+  readonly makeId: () => string
+  /** The clock of Redis, ms since 1970: ClickHouse drops dead letters 90 days after this time. */
+  readonly wallMs: () => number
+}
+
 /** Stores dead letters in ClickHouse, where they are safe and can be queried. */
 export class DeadLetters {
-  readonly #client: ClickHouseClient
-  readonly #makeId: () => string
-  readonly #wallMs: () => number
-  readonly #options: InsertOnceOptions
-  readonly #watch: QueryWatcher
+  readonly #options: DeadLettersOptions
 
-  /** @param wallMs the clock of Redis, ms since 1970: ClickHouse drops dead letters 90 days after this time */
-  constructor(
-    client: ClickHouseClient,
-    makeId: () => string,
-    wallMs: () => number,
-    options: InsertOnceOptions,
-    watch: QueryWatcher,
-  ) {
-    this.#client = client
-    this.#makeId = makeId
-    this.#wallMs = wallMs
+  constructor(options: DeadLettersOptions) {
     this.#options = options
-    this.#watch = watch
   }
 
   /**
@@ -50,20 +43,24 @@ export class DeadLetters {
   prepare(letters: readonly DeadLetter[], token: string, wasSent: boolean): InsertOnce<DeadLetter> {
     const target: InsertTarget<DeadLetter> = {
       all: letters,
+      token,
+      wasSent,
+      replacementsMax: REPLACEMENTS_MAX,
       findMissing: () => this.#missing(letters),
       insert: (missing, itsToken) => this.#insert(missing, itsToken),
-      isRunning: (itsToken) => this.#watch.isRunning(queryIds.deadLetter(itsToken)),
+      isRunning: () => this.#options.watch.isRunning(queryIds.deadLetter(token)),
     }
-    return new InsertOnce(target, token, { wasSent, replacementsMax: REPLACEMENTS_MAX }, this.#options)
+    return new InsertOnce(target, this.#options)
   }
 
   async #missing(letters: readonly DeadLetter[]): Promise<readonly DeadLetter[]> {
+    const { client, watch } = this.#options
     // By their hashes: a query has no room for the rows.
     const byHash = new Map(letters.map((letter) => [hash('sha256', letter.text), letter]))
     const [projects, hashes] = [letters.map(({ text }) => projectOf(text)), [...byHash.keys()]].map(
       (values) => values.map(quote).join(', '),
     )
-    const stored = await lookUp<{ hash: string }>(this.#client, this.#watch, {
+    const stored = await lookUp<{ hash: string }>(client, watch, {
       query: `SELECT lower(hex(SHA256(text))) AS hash FROM ${deadLettersTable}
         WHERE project_id IN (${projects}) AND hash IN (${hashes})`,
     })
@@ -72,9 +69,10 @@ export class DeadLetters {
   }
 
   async #insert(letters: readonly DeadLetter[], token: string): Promise<void> {
-    const failedAt = toClickHouseTime(this.#wallMs())
+    const { client, watch, makeId, wallMs } = this.#options
+    const failedAt = toClickHouseTime(wallMs())
     const rows = letters.map(({ code, reason, text }) => ({
-      id: this.#makeId(),
+      id: makeId(),
       project_id: projectOf(text),
       failed_at: failedAt,
       code,
@@ -85,7 +83,7 @@ export class DeadLetters {
       query: `INSERT INTO ${deadLettersTable} FORMAT JSONEachRow`,
       clickhouse_settings: { async_insert: 0, insert_deduplicate: 1, insert_deduplication_token: token },
     } as const
-    await insertStream(this.#client, this.#watch, queryIds.deadLetter(token), params, () =>
+    await insertStream(client, watch, queryIds.deadLetter(token), params, () =>
       rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`)),
     )
   }

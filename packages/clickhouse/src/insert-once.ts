@@ -8,11 +8,16 @@ const STILL_RUNNING = '216'
 /** What is to be stored exactly once. */
 export interface InsertTarget<T> {
   readonly all: readonly T[]
+  readonly token: string
+  /** Whether an earlier process may have sent it. */
+  readonly wasSent: boolean
+  /** How many replacement tokens may be used. Each is needed only if the server crashes between the record of a token and its rows. */
+  readonly replacementsMax: number
   /** Looks up which items ClickHouse does not have. */
   findMissing(): Promise<readonly T[]>
   insert(items: readonly T[], token: string): Promise<void>
-  /** Whether ClickHouse certainly runs an insert with this token. */
-  isRunning?(token: string): Promise<boolean>
+  /** Whether ClickHouse certainly runs an insert with the token. */
+  isRunning?(): Promise<boolean>
 }
 
 /** An earlier attempt is still running. Another one would only add to the load that makes it slow. */
@@ -46,28 +51,14 @@ export interface InsertOnceOptions {
  */
 export class InsertOnce<T> {
   readonly #target: InsertTarget<T>
-  readonly #token: string
   readonly #options: InsertOnceOptions
-  readonly #replacementsMax: number
   #wasSent: boolean
   /** With which ClickHouse answered the last insert. */
   #error: ClickHouseError | undefined
 
-  /**
-   * @param wasSent whether an earlier process may have sent it
-   * @param replacementsMax how many replacement tokens may be used; each is needed only if the server crashes between the record of a
-   *   token and its rows
-   */
-  constructor(
-    target: InsertTarget<T>,
-    token: string,
-    { wasSent, replacementsMax }: { readonly wasSent: boolean; readonly replacementsMax: number },
-    options: InsertOnceOptions,
-  ) {
+  constructor(target: InsertTarget<T>, options: InsertOnceOptions) {
     this.#target = target
-    this.#token = token
-    this.#wasSent = wasSent
-    this.#replacementsMax = replacementsMax
+    this.#wasSent = target.wasSent
     this.#options = options
   }
 
@@ -80,7 +71,7 @@ export class InsertOnce<T> {
     await this.#options.beforeAttempt()
     if (this.#wasSent) return this.#insertMissing()
     this.#wasSent = true
-    await this.#insert(this.#target.all, this.#token)
+    await this.#insert(this.#target.all, this.#target.token)
   }
 
   async #insert(items: readonly T[], token: string): Promise<void> {
@@ -95,14 +86,14 @@ export class InsertOnce<T> {
 
   async #insertMissing(): Promise<void> {
     const { areTokensAtomic, sleep, onTokenWithoutRows, onStoredDespiteError } = this.#options
-    if (await this.#target.isRunning?.(this.#token))
-      throw new StillRunningError('wait for the earlier attempt')
+    const { token, replacementsMax } = this.#target
+    if (await this.#target.isRunning?.()) throw new StillRunningError('wait for the earlier attempt')
     let missing = await this.#target.findMissing()
     if (missing.length === 0) {
       if (this.#error !== undefined) onStoredDespiteError?.(this.#error)
       return
     }
-    await this.#insert(missing, this.#token)
+    await this.#insert(missing, token)
     // Another replica may lag: a lookup there would not find what was confirmed.
     if (areTokensAtomic) return
     for (let replacement = 1; ; replacement += 1) {
@@ -110,9 +101,9 @@ export class InsertOnce<T> {
       await sleep(SETTLE_MS)
       missing = await this.#target.findMissing()
       if (missing.length === 0) return
-      onTokenWithoutRows(this.#token)
-      if (replacement > this.#replacementsMax) throw new TokenWithoutRowsError(this.#token)
-      await this.#insert(missing, `${this.#token}/again/${replacement}`)
+      onTokenWithoutRows(token)
+      if (replacement > replacementsMax) throw new TokenWithoutRowsError(token)
+      await this.#insert(missing, `${token}/again/${replacement}`)
     }
   }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
-import { type ClickHouseAccess, type ClickHouseClient, connectClickHouse } from './client.ts'
+import { type ClickHouseAccess, type ClickHouseClient, connectClickHouse, readRows } from './client.ts'
 
 export const migrationsFolder = new URL('../migrations/', import.meta.url)
 
@@ -72,7 +72,9 @@ export async function migrate(
   const client = connectClickHouse(access, tuning)
   try {
     await command(client, tableStatement(LEDGER_TABLE, cluster), cluster)
-    const applied = await readLedger(client)
+    const query = `SELECT version, checksum FROM ${LEDGER} FINAL`
+    const ledger = await readRows<{ version: number; checksum: string }>(client, query)
+    const applied = new Map(ledger.map(({ version, checksum }) => [version, checksum]))
     const pending = migrations.filter((migration) => isPending(migration, applied))
     for (const migration of pending) await apply(client, migration, cluster)
     return pending
@@ -99,31 +101,16 @@ async function command(client: ClickHouseClient, query: string, cluster: string 
  * ledger is checked because it is the first table that is created.
  */
 async function checkEngine(client: ClickHouseClient, { database, cluster }: ClickHouseAccess): Promise<void> {
-  const result = await client.query({
-    query: 'SELECT engine FROM system.tables WHERE database = {database: String} AND name = {name: String}',
-    query_params: { database, name: LEDGER },
-    format: 'JSONEachRow',
-  })
-  const [{ engine } = { engine: '' }] = await result.json<{ engine: string }>()
-  if (cluster !== undefined && engine === 'ReplacingMergeTree') {
-    throw new MigrationError(
-      `the tables in ${database} belong to a single server; docs/scaling.md describes how to move them to a cluster`,
-    )
-  }
-  if (cluster === undefined && engine.startsWith('Replicated')) {
-    throw new MigrationError(
-      `the tables in ${database} belong to a cluster; set CLICKHOUSE_CLUSTER to its name`,
-    )
-  }
-}
-
-async function readLedger(client: ClickHouseClient): Promise<Map<number, string>> {
-  const result = await client.query({
-    query: `SELECT version, checksum FROM ${LEDGER} FINAL`,
-    format: 'JSONEachRow',
-  })
-  const rows = await result.json<{ version: number; checksum: string }>()
-  return new Map(rows.map(({ version, checksum }) => [version, checksum]))
+  const query =
+    'SELECT engine FROM system.tables WHERE database = {database: String} AND name = {name: String}'
+  const [row] = await readRows<{ engine: string }>(client, query, { database, name: LEDGER })
+  const { engine } = row ?? { engine: '' }
+  const wrong =
+    cluster === undefined
+      ? engine.startsWith('Replicated') && 'a cluster; set CLICKHOUSE_CLUSTER to its name'
+      : engine === 'ReplacingMergeTree' &&
+        'a single server; docs/scaling.md describes how to move them to a cluster'
+  if (wrong !== false) throw new MigrationError(`the tables in ${database} belong to ${wrong}`)
 }
 
 function isPending({ version, name, checksum }: Migration, applied: ReadonlyMap<number, string>): boolean {
@@ -148,7 +135,11 @@ async function apply(
 
 /** Splits a migration into statements. Each ends with a semicolon at the end of a line. */
 export function statementsOf(sql: string): string[] {
-  return sql.split(/;\s*$/m).filter((part) => part.replaceAll(/^\s*--.*$/gm, '').trim() !== '')
+  return sql.split(/;\s*$/m).filter((part) => withoutComments(part) !== '')
+}
+
+function withoutComments(sql: string): string {
+  return sql.replaceAll(/^\s*--.*$/gm, '').trim()
 }
 
 /**
@@ -178,11 +169,7 @@ const WINDOW = /\bnon_replicated_deduplication_window = (\d+)/
 export function replicatedStatement(statement: string, cluster: string): string {
   const target = TARGET.exec(statement)?.[0]
   if (target === undefined || (target.includes('CREATE') && !ENGINE.test(statement))) {
-    const start = statement
-      .replaceAll(/^\s*--.*$/gm, '')
-      .trim()
-      .slice(0, 60)
-    throw new Error(`no cluster form is known for: ${start}`)
+    throw new Error(`no cluster form is known for: ${withoutComments(statement).slice(0, 60)}`)
   }
   return statement
     .replace(TARGET, () => `${target} ${onCluster(cluster)}`)

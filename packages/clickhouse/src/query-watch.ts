@@ -76,6 +76,9 @@ export interface QueryWatchOptions {
   readonly sleep?: MonotonicClock['sleep']
 }
 
+const SILENT_QUERIES =
+  'ClickHouse does not run queries that wait for its answer: their connections may be silent'
+
 /** What ClickHouse says about a query. `unknown`: it responds, but does not know. `silent`: nothing arrives. */
 type Finding = 'running' | 'missing' | 'unknown' | 'silent'
 
@@ -137,12 +140,9 @@ export class QueryWatch implements QueryWatcher {
   }
 
   get readiness(): Readiness {
-    const reasons = [
-      ...(this.#currentSilence === undefined ? [] : ['ClickHouse does not answer on new connections']),
-      ...(this.#missing.size === 0
-        ? []
-        : ['ClickHouse does not run queries that wait for its answer: their connections may be silent']),
-    ]
+    const reasons: string[] = []
+    if (this.#currentSilence !== undefined) reasons.push('ClickHouse does not answer on new connections')
+    if (this.#missing.size > 0) reasons.push(SILENT_QUERIES)
     return { ready: reasons.length === 0, reasons }
   }
 
@@ -175,13 +175,10 @@ export class QueryWatch implements QueryWatcher {
       const finding = await this.#ask(queryId, ended)
       if (ended.aborted) return false
       inARow.silent = finding === 'silent' ? inARow.silent + 1 : 0
-      if (finding === 'running') {
-        inARow.missing = 0
-        this.#missing.delete(queryId)
-      } else if (finding === 'missing') {
-        inARow.missing += 1
-        this.#missing.add(queryId)
-      }
+      if (finding === 'running') inARow.missing = 0
+      if (finding === 'missing') inARow.missing += 1
+      if (inARow.missing === 0) this.#missing.delete(queryId)
+      else this.#missing.add(queryId)
       if (inARow.missing === watchLimits.missingMax || inARow.silent === watchLimits.silentMax) return true
       waitMs = watchLimits.intervalMs
     }
@@ -224,15 +221,15 @@ function isSilence(error: unknown): boolean {
 }
 
 /**
- * Sends a watched query, and reads its rows.
+ * Sends a watched query, and reads its rows. By default, its id is that of a lookup.
  *
  * @throws the errors of the client, and LostQueryError
  */
-export async function selectRows<Row>(
+export async function lookUp<Row>(
   client: Pick<ClickHouseClient, 'query'>,
   watch: Pick<QueryWatcher, 'run'>,
-  queryId: string,
   parameters: Pick<QueryParams, 'query' | 'query_params' | 'clickhouse_settings'>,
+  queryId = queryIds.lookup(randomUUID()),
 ): Promise<Row[]> {
   return watch.run(queryId, async ({ signal }) => {
     const result = await client.query({
@@ -245,15 +242,6 @@ export async function selectRows<Row>(
     signal.addEventListener('abort', () => result.close(), { once: true })
     return result.json<Row>()
   })
-}
-
-/** Looks something up: a watched query with an id of its own. @throws as `selectRows` */
-export function lookUp<Row>(
-  client: Pick<ClickHouseClient, 'query'>,
-  watch: Pick<QueryWatcher, 'run'>,
-  parameters: Parameters<typeof selectRows>[3],
-): Promise<Row[]> {
-  return selectRows<Row>(client, watch, queryIds.lookup(randomUUID()), parameters)
 }
 
 /**

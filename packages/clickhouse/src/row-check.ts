@@ -84,16 +84,14 @@ export class RowCheck {
   }
 }
 
-interface Column {
-  readonly name: string
-  readonly type: string
-  /** How ClickHouse computes it, if it does. */
-  readonly expression: string
-}
-
 interface Constraint {
   readonly name: string
   readonly expression: string
+}
+
+/** The expression is empty if ClickHouse does not compute it. */
+interface Column extends Constraint {
+  readonly type: string
 }
 
 function fromRows(columns: readonly Column[], rows: readonly string[]): string {

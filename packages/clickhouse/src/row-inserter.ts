@@ -92,11 +92,14 @@ export class RowInserter {
     const { frameInserter } = this.#options
     const target: InsertTarget<Buffer> = {
       all: frames,
+      token,
+      wasSent,
+      replacementsMax,
       findMissing: async () => framesWithout(await this.findStored(rowsIn(frames)), frames),
       insert: (missing, itsToken) => this.#insert(missing, itsToken, onUnanswered),
-      isRunning: (itsToken) => frameInserter.isRunning(itsToken),
+      isRunning: () => frameInserter.isRunning(token),
     }
-    return new InsertOnce(target, token, { wasSent, replacementsMax }, this.#options)
+    return new InsertOnce(target, this.#options)
   }
 
   /** Makes one attempt to insert frames, without a lookup before or after it. */

@@ -55,6 +55,7 @@ export class StoredRows {
     const expired = lookedUp.filter(({ expiresOn }) => expiresOn <= today).map(({ id }) => id)
     const kept = lookedUp.filter(({ expiresOn }) => expiresOn > today)
     if (kept.length === 0) return expired
+    const tuples = kept.map(({ projectId, timestamp, id }) => [projectId, timestamp, id])
     const times = kept.map(({ receivedAt }) => receivedAt).toSorted()
     const rows = await lookUp<{ id: string }>(this.#client, this.#watch, {
       // The sorting key (project_id, timestamp) leads to one granule per row, however large the table is. If a client sends many
@@ -64,7 +65,7 @@ export class StoredRows {
         WHERE expires_on IN {days: Array(Date)} AND received_at BETWEEN {from: DateTime64(3, 'UTC')} AND {to: DateTime64(3, 'UTC')}
         AND (project_id, timestamp, id) IN (
           SELECT key.1, parseDateTime64BestEffortOrZero(key.2, 6, 'UTC'), toUUIDOrZero(key.3)
-          FROM (SELECT arrayJoin(JSONExtract(${quote(JSON.stringify(kept.map(tupleOf)))}, 'Array(Tuple(String, String, String))')) AS key)
+          FROM (SELECT arrayJoin(JSONExtract(${quote(JSON.stringify(tuples))}, 'Array(Tuple(String, String, String))')) AS key)
         )`,
       query_params: {
         days: [...new Set(kept.map(({ expiresOn }) => expiresOn))],
@@ -75,8 +76,4 @@ export class StoredRows {
     })
     return [...expired, ...rows.map(({ id }) => id)]
   }
-}
-
-function tupleOf({ projectId, timestamp, id }: RowKey): string[] {
-  return [projectId, timestamp, id]
 }

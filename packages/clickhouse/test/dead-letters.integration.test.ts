@@ -7,7 +7,8 @@ import { deadLettersTable } from '../src/tables.ts'
 import { countRows, insertOptions, loseRows, openTestDatabase, unwatched } from './test-database.ts'
 
 const clickhouse = await openTestDatabase()
-const deadLetters = new DeadLetters(clickhouse, randomUUID, Date.now, insertOptions, unwatched)
+const options = { ...insertOptions, client: clickhouse, makeId: randomUUID, wallMs: Date.now }
+const deadLetters = new DeadLetters({ ...options, watch: unwatched })
 
 afterAll(() => clickhouse.close())
 
@@ -41,7 +42,7 @@ it('does not send a dead letter while an earlier attempt is running', async () =
   const token = randomUUID()
   const isRunning = async (queryId: string): Promise<boolean> => queryId === queryIds.deadLetter(token)
   const watch: QueryWatcher = { ...unwatched, isRunning }
-  const watched = new DeadLetters(clickhouse, randomUUID, Date.now, insertOptions, watch)
+  const watched = new DeadLetters({ ...options, watch })
   const attempt = watched.prepare([letterOf(projectId)], token, true).run()
   await expect(attempt).rejects.toBeInstanceOf(StillRunningError)
   expect(await count(projectId)).toBe(0)

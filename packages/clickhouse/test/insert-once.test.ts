@@ -28,6 +28,9 @@ function insertOnce(options: Options): InsertOnce<number> {
   const { wasSent = true, replacementsMax = REPLACEMENTS_MAX, areTokensAtomic = false } = options
   const target = {
     all: [0, 1, 2],
+    token: 'token',
+    wasSent,
+    replacementsMax,
     findMissing: async () => {
       const length = lookups.shift()
       if (length === undefined) throw new Error('another lookup')
@@ -38,19 +41,14 @@ function insertOnce(options: Options): InsertOnce<number> {
       if (failures-- > 0) throw new Error('no answer')
     },
   }
-  return new InsertOnce(
-    target,
-    'token',
-    { wasSent, replacementsMax },
-    {
-      areTokensAtomic,
-      sleep: async (ms) => void log.push(`sleep ${ms}`),
-      beforeAttempt: async () => {
-        if (!isPermitted) throw new Error('not now')
-      },
-      onTokenWithoutRows: (token) => void log.push(`${token} without rows`),
+  return new InsertOnce(target, {
+    areTokensAtomic,
+    sleep: async (ms) => void log.push(`sleep ${ms}`),
+    beforeAttempt: async () => {
+      if (!isPermitted) throw new Error('not now')
     },
-  )
+    onTokenWithoutRows: (token) => void log.push(`${token} without rows`),
+  })
 }
 
 it('inserts everything at the first attempt, and looks up what is missing afterwards, even if that failed', async () => {

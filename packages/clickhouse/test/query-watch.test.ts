@@ -6,7 +6,7 @@ import {
   QueryWatch,
   type QueryWatchOptions,
   type QueryWatcher,
-  selectRows,
+  lookUp,
   watchLimits,
 } from '../src/query-watch.ts'
 import { FrameInserter } from '../src/row-inserter.ts'
@@ -235,7 +235,7 @@ describe('a response that begins', () => {
     [what: string, method: 'exec' | 'query', send: (token: string, queries: QueryWatcher) => Promise<unknown>]
   >([
     ['an insert', 'exec', (token, queries) => new FrameInserter(client, queries).insert(frames, token)],
-    ['a lookup', 'query', (token, queries) => selectRows(client, queries, token, { query: 'SELECT 1' })],
+    ['a lookup', 'query', (token, queries) => lookUp(client, queries, { query: 'SELECT 1' }, token)],
   ])(
     'of %s and does not end is given up, and its connection does not make others wait',
     async (_what, method, send) => {

@@ -1,11 +1,13 @@
 import { makeRowPrefix, type RequestStamp, shapeRow } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { inject } from 'vitest'
-import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
+import { type ClickHouseClient, connectClickHouse, readRows } from '../src/client.ts'
 import type { InsertOnceOptions } from '../src/insert-once.ts'
 import { migrate, migrationsFolder, readMigrations } from '../src/migrate.ts'
 import type { QueryWatcher } from '../src/query-watch.ts'
 import { logsTable } from '../src/tables.ts'
+
+export { readRows as select } from '../src/client.ts'
 
 /** Creates a database with Sluice's tables in the ClickHouse of the tests. */
 export async function openTestDatabase(): Promise<ClickHouseClient> {
@@ -41,16 +43,6 @@ export const unwatched: QueryWatcher = {
   isRunning: async () => false,
 }
 
-/** Runs a query that returns rows. */
-export async function select<Row>(
-  clickhouse: ClickHouseClient,
-  query: string,
-  parameters: Record<string, unknown> = {},
-): Promise<Row[]> {
-  const result = await clickhouse.query({ query, query_params: parameters, format: 'JSONEachRow' })
-  return result.json<Row>()
-}
-
 /**
  * Another client for the database of a client.
  *
@@ -65,7 +57,7 @@ export async function connectAgain(
     connectionsMax = 4,
   } = {},
 ): Promise<ClickHouseClient> {
-  const [row] = await select<{ database: string }>(clickhouse, 'SELECT currentDatabase() AS database')
+  const [row] = await readRows<{ database: string }>(clickhouse, 'SELECT currentDatabase() AS database')
   const access = { ...inject('services').clickhouse, database: row?.database ?? '' }
   return connectClickHouse(
     { ...access, url: `${url}?ch_max_rows_to_read=${rowsReadMax}` },
@@ -80,7 +72,7 @@ export async function countRows(
   projectId: string,
 ): Promise<number> {
   const query = `SELECT toUInt32(count()) AS rows FROM ${table} WHERE project_id = {projectId: String}`
-  const [row] = await select<{ rows: number }>(clickhouse, query, { projectId })
+  const [row] = await readRows<{ rows: number }>(clickhouse, query, { projectId })
   return row?.rows ?? -1
 }
 

@@ -107,7 +107,6 @@ export class DeliveryFixture {
         },
         hasSucceededSince: (ms) => this.succeededAtMs >= ms,
       },
-      shardRepairs: new Semaphore(1, signal),
       repairPermits,
       logger,
       clock,

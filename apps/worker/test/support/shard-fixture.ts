@@ -1,6 +1,6 @@
 import type { HeldChunk } from '@sluice/queue'
 import { Semaphore } from '@sluice/runtime'
-import { Collector } from '../../src/collector.ts'
+import type { HeldBudget } from '../../src/collector.ts'
 import { Shard } from '../../src/shard.ts'
 import { WorkerEvents } from '../../src/worker-events.ts'
 import { makeChunk } from './chunks.ts'
@@ -18,8 +18,6 @@ export const limits = {
 export const WAIT_MS = 50
 /** Chunks per batch. */
 export const BATCH_CHUNKS_MAX = 4
-
-const collectorLimits = { rowsMax: 1_000, bytesMax: 1_000_000 }
 
 /** A shard whose queue, health and delivery are under the control of the test. What it requests is in `calls`, in order. */
 export class ShardFixture {
@@ -79,7 +77,8 @@ export class ShardFixture {
         heldChunks: 0,
         close: () => Promise.resolve(),
       },
-      collector: new Collector({ ...collectorLimits, chunksMax: BATCH_CHUNKS_MAX, waitMs: WAIT_MS }),
+      // Each chunk has one row.
+      config: { BATCH_ROWS_MAX: BATCH_CHUNKS_MAX, BATCH_WAIT_MS: WAIT_MS },
       delivery: {
         deliver: async (chunks) => {
           calls.push(`deliver ${chunks.map(({ id }) => id).join(' ')}`)
@@ -110,8 +109,8 @@ export class ShardFixture {
         },
       },
       heldInAllShards: () => 7,
-      chunkShare: { set: (held) => (this.held.chunks = held), room: () => this.room.chunks },
-      byteShare: { set: (held) => (this.held.bytes = held), room: () => this.room.bytes },
+      chunkBudget: this.#budget('chunks'),
+      byteBudget: this.#budget('bytes'),
       insertNothing: async () => this.#request('insert nothing'),
       clock,
       fetchLimits: limits,
@@ -128,6 +127,10 @@ export class ShardFixture {
     const taken = Promise.withResolvers<void>()
     void this.insertSlots.run(() => taken.promise)
     return taken.resolve
+  }
+
+  #budget(of: 'chunks' | 'bytes'): Pick<HeldBudget, 'share'> {
+    return { share: () => ({ set: (held) => (this.held[of] = held), room: () => this.room[of] }) }
   }
 
   #request(name: 'requeue' | 'insert nothing', details = ''): void {

@@ -124,6 +124,9 @@ export class SplitterFixture {
         prepare: (letters, token, wasSent) => {
           const target = {
             all: letters,
+            token,
+            wasSent,
+            replacementsMax: REPLACEMENTS_MAX,
             findMissing: async () =>
               letters.filter(
                 ({ text }) => !this.isVisible || this.deadLetters.every((letter) => letter.text !== text),
@@ -134,7 +137,7 @@ export class SplitterFixture {
               this.deadLetters.push(...letters.filter((letter) => !this.deadLetters.includes(letter)))
             },
           }
-          return new InsertOnce(target, token, { wasSent, replacementsMax: REPLACEMENTS_MAX }, insertOnce)
+          return new InsertOnce(target, insertOnce)
         },
       },
       rowCheck: {
