@@ -44,7 +44,7 @@ export class BatchDelivery {
   readonly #shardRepairs: Semaphore
   /** The end of the last delivery of each batch that is in flight, by the batch's id. */
   readonly #inFlight = new Map<string, Promise<void>>()
-  readonly #background = new Set<Promise<void>>()
+  readonly #background = new Set<Promise<unknown>>()
   readonly #closing = new AbortController()
   /** The chunks of each batch in repair. */
   readonly #inRepair = new Set<readonly string[]>()
@@ -74,7 +74,8 @@ export class BatchDelivery {
     const { claimMaxMs } = workerLimits
     // It never rejects, so it is late.
     const claimed = await withTimeout(claiming, claimMaxMs, this.#deps.clock).catch(() => 'late' as const)
-    if (claimed === 'late') this.#inBackground(this.#deliverLate(claiming))
+    if (claimed === 'late')
+      this.#inBackground(claiming.then((late) => late && this.#recover(late.batch.id, idsOf(late.batch))))
     else if (claimed !== undefined) await this.#deliverNew(claimed)
   }
 
@@ -127,11 +128,6 @@ export class BatchDelivery {
     const inserting = this.#deps.stages.step(claimed)
     this.#enter(claimed.batch.id, chunkIds, async () => this.#advance(await inserting, chunkIds))
     await inserting.catch(() => undefined)
-  }
-
-  async #deliverLate(claiming: Promise<Claimed | undefined>): Promise<void> {
-    const claimed = await claiming
-    if (claimed !== undefined) this.#recover(claimed.batch.id, idsOf(claimed.batch))
   }
 
   #recover(batchId: string, chunkIds: readonly string[]): void {
@@ -224,7 +220,7 @@ export class BatchDelivery {
     }
   }
 
-  #inBackground(work: Promise<void>): void {
+  #inBackground(work: Promise<unknown>): void {
     const tracked = work.finally(() => this.#background.delete(tracked))
     this.#background.add(tracked)
   }

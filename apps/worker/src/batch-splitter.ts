@@ -14,7 +14,7 @@ import {
   TokenWithoutRowsError,
 } from '@sluice/clickhouse'
 import type { BatchLedger, HeldChunk } from '@sluice/queue'
-import { compressRows, rowAsJson, rowKey, rowsOfFrame } from '@sluice/rows'
+import { compressRows, rowAsJson, type RowKey, rowKey, rowsOfFrame } from '@sluice/rows'
 import { type Logger, type MonotonicClock, withTimeout } from '@sluice/runtime'
 import { hash } from 'node:crypto'
 import type { BatchInRepair, Recovery, Stage } from './batch.ts'
@@ -36,16 +36,13 @@ export interface BatchSplitterDependencies {
   readonly logger: Logger
 }
 
-/** The end of an attempt to insert a batch in parts. */
+/**
+ * The end of an attempt to insert a batch in parts. Stored: all rows, some of them as dead letters. Confirmed: by another worker. Suspended:
+ * some rows are rejected, and it is too early to dead-letter them. Waiting: a step failed at Redis or ClickHouse.
+ */
 export type PartsResult =
-  /** All rows are stored, this many of them as dead letters. */
   | { readonly at: 'stored'; readonly deadLettered: number }
-  /** Another worker has confirmed the batch. */
   | { readonly at: 'confirmed' }
-  /**
-   * Suspended: some rows are rejected and cannot be dead-lettered yet. Unless ClickHouse accepts no rows at all, the others are stored.
-   * Waiting: a step failed at Redis or ClickHouse.
-   */
   | Extract<Stage, { readonly at: 'suspended' | 'waiting' }>
 
 /**
@@ -64,13 +61,11 @@ const ALONE_IN_FLIGHT_MAX = 8
 /** Rows per frame. */
 const FRAME_ROWS_MAX = 2_000
 
-interface Row {
+/** Its partition is its day of expiry. */
+interface Row extends RowKey {
   readonly index: number
   /** With its newline. */
   readonly text: string
-  readonly id: string
-  /** The partition. */
-  readonly expiresOn: string
 }
 
 type Rejection = Row & { readonly error: Error }

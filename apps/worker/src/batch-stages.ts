@@ -84,7 +84,7 @@ export class BatchStages {
     // The consumer renews each lock before half of it has passed, so a frozen worker still owns its jobs for the other half.
     const ownershipTrustedMs = config.LOCK_DURATION_MS / 2
     assert(batch.chunks.length > 0 && batch.splits.size === 0)
-    const recovery = this.recoveryOf(batch.id, idsOf(batch))
+    const recovery = (): Recovery => this.recoveryOf(batch.id, idsOf(batch))
     // Another worker that sends single rows of the batch has begun a repair before: see `lastRepair`.
     let unsettledUntilMs = 0
     const onUnanswered = (): number => (unsettledUntilMs = this.#settledAtMs())
@@ -93,10 +93,10 @@ export class BatchStages {
       'batch not inserted',
       async () => {
         // After a long wait, many attempts, or a freeze of this process, another worker may have fetched the chunks.
-        if (clock.nowMs() - sinceMs > ownershipTrustedMs) return { at: 'recovering', recovery }
+        if (clock.nowMs() - sinceMs > ownershipTrustedMs) return { at: 'recovering', recovery: recovery() }
         const rejection = await rejectionOf(() => insert.run())
         if (rejection === undefined) return this.#stored(batch, 0)
-        return { at: 'recovering', recovery: { ...recovery, rejection, unsettledUntilMs } }
+        return { at: 'recovering', recovery: { ...recovery(), rejection, unsettledUntilMs } }
       },
       () => health.giveUpSignal,
     )

@@ -89,10 +89,7 @@ export class HeldBudget {
   /** Adds a shard. */
   share(): HeldShare {
     const shard = this.#held.push(0) - 1
-    return {
-      set: (held) => void (this.#held[shard] = held),
-      room: () => this.#room(shard),
-    }
+    return { set: (held) => void (this.#held[shard] = held), room: () => this.#room(shard) }
   }
 
   #room(shard: number): number {

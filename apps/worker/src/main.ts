@@ -90,8 +90,7 @@ await runProcess({
     const onError = (error: Error): void => logger.warn({ err: error }, 'redis connection failed')
     const connect = (options: Parameters<typeof connectRedis>[1]): RedisConnection => {
       const connection = connectRedis(config.REDIS_URL, { ...redisAccess, ...options })
-      connection.on('error', onError)
-      return stack.adopt(connection, () => connection.disconnect())
+      return stack.adopt(connection.on('error', onError), () => connection.disconnect())
     }
     const redis = connect({ failFast: false })
     // A shard that does not respond must not delay the report of the others.

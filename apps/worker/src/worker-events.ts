@@ -58,17 +58,12 @@ export interface InsertQueries {
   readonly storedRows: Pick<StoredRows, 'find'>
 }
 
-export interface ObservedQueries extends InsertQueries {
-  /** Whether inserts succeed, without a batch. @throws if not */
-  readonly insertNothing: () => Promise<void>
-}
-
-/** The same queries, with events. */
+/** The same queries, with events. `insertNothing` rejects if inserts fail, and needs no batch. */
 export function observeQueries(
   events: Emit,
   clock: Pick<MonotonicClock, 'nowMs'>,
   { frameInserter, storedRows, ...queries }: InsertQueries,
-): ObservedQueries {
+): InsertQueries & { readonly insertNothing: () => Promise<void> } {
   const run = async <T>(query: Query, send: () => Promise<T>): Promise<T> => {
     events.emit('query started', query)
     try {

@@ -32,15 +32,47 @@ export interface WorkerState {
  * @returns the lag of the chunks that were stored in the last minute
  */
 export function exportWorker(metrics: Metrics, events: WorkerEvents, state: WorkerState): LagWindow {
-  countEvents(metrics, events, state)
-  metrics.gauge({ name: 'sluice_worker_chunks_held', help: 'Chunks in hand.' }, state.chunksHeld)
+  const { chunksHeld, isInserting, wallMs, monotonicMs } = state
+  countEvents(metrics, events, monotonicMs)
+  metrics.gauge({ name: 'sluice_worker_chunks_held', help: 'Chunks in hand.' }, chunksHeld)
   metrics.gauge({ name: 'sluice_worker_inserting', help: '0 while no insert of this worker succeeds.' }, () =>
-    Number(state.isInserting()),
+    Number(isInserting()),
   )
-  return measureBatches(metrics, events, state)
+  const recentLag = new LagWindow(monotonicMs)
+  const batchRows = metrics.histogram(
+    { name: 'sluice_batch_rows', help: 'Rows of each batch that was stored.' },
+    ROWS_BUCKETS,
+  )
+  const batchBytes = metrics.histogram(
+    { name: 'sluice_batch_bytes', help: 'Bytes of its rows before compression.' },
+    BYTES_BUCKETS,
+  )
+  const batchWait = metrics.histogram(
+    { name: 'sluice_batch_wait_seconds', help: 'From the fetch of the first chunk of a batch to its claim.' },
+    WAIT_BUCKETS_S,
+  )
+  const lag = metrics.histogram(
+    {
+      name: 'sluice_lag_seconds',
+      help: 'For each chunk: from the receipt of its first row to the moment at which its rows can be queried.',
+    },
+    LAG_BUCKETS_S,
+  )
+  events.on('batch taken', (waitMs) => batchWait(waitMs / 1_000))
+  events.on('batch stored', (chunks) => {
+    batchRows(chunks.reduce((sum, { rows }) => sum + rows, 0))
+    batchBytes(chunks.reduce((sum, { bytes }) => sum + bytes, 0))
+    const nowMs = wallMs()
+    for (const { id } of chunks) {
+      const seconds = Math.max(0, nowMs - idTimeMs(id)) / 1_000
+      lag(seconds)
+      recentLag.add(seconds)
+    }
+  })
+  return recentLag
 }
 
-function countEvents(metrics: Metrics, events: WorkerEvents, { monotonicMs }: WorkerState): void {
+function countEvents(metrics: Metrics, events: WorkerEvents, monotonicMs: () => number): void {
   const counter = (name: string, help: string): ((by?: number) => void) => {
     let count = 0
     metrics.counter({ name, help }, () => count)
@@ -93,45 +125,6 @@ function countEvents(metrics: Metrics, events: WorkerEvents, { monotonicMs }: Wo
     inFlight -= 1
     insertSeconds((monotonicMs() - startedMs) / 1_000, failure === undefined ? 'ok' : 'error')
   })
-}
-
-function measureBatches(
-  metrics: Metrics,
-  events: WorkerEvents,
-  { wallMs, monotonicMs }: WorkerState,
-): LagWindow {
-  const recentLag = new LagWindow(monotonicMs)
-  const batchRows = metrics.histogram(
-    { name: 'sluice_batch_rows', help: 'Rows of each batch that was stored.' },
-    ROWS_BUCKETS,
-  )
-  const batchBytes = metrics.histogram(
-    { name: 'sluice_batch_bytes', help: 'Bytes of its rows before compression.' },
-    BYTES_BUCKETS,
-  )
-  const batchWait = metrics.histogram(
-    { name: 'sluice_batch_wait_seconds', help: 'From the fetch of the first chunk of a batch to its claim.' },
-    WAIT_BUCKETS_S,
-  )
-  const lag = metrics.histogram(
-    {
-      name: 'sluice_lag_seconds',
-      help: 'For each chunk: from the receipt of its first row to the moment at which its rows can be queried.',
-    },
-    LAG_BUCKETS_S,
-  )
-  events.on('batch taken', (waitMs) => batchWait(waitMs / 1_000))
-  events.on('batch stored', (chunks) => {
-    batchRows(chunks.reduce((sum, { rows }) => sum + rows, 0))
-    batchBytes(chunks.reduce((sum, { bytes }) => sum + bytes, 0))
-    const nowMs = wallMs()
-    for (const { id } of chunks) {
-      const seconds = Math.max(0, nowMs - idTimeMs(id)) / 1_000
-      lag(seconds)
-      recentLag.add(seconds)
-    }
-  })
-  return recentLag
 }
 
 /** The time that `read` covers, at least. */

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { ClickHouseError } from '@sluice/clickhouse'
 import { InsertHealth } from '../src/insert-health.ts'
 import { workerLimits } from '../src/limits.ts'
-import { type ObservedQueries, observeQueries, WorkerEvents } from '../src/worker-events.ts'
+import { observeQueries, WorkerEvents } from '../src/worker-events.ts'
 import { insertErrors } from './support/chunks.ts'
 import { TestClock } from './support/test-clock.ts'
 
@@ -10,7 +10,7 @@ const { giveUpMs, probeIntervalMs } = workerLimits
 
 let clock: TestClock
 let health: InsertHealth
-let queries: ObservedQueries
+let queries: ReturnType<typeof observeQueries>
 /** What the next query does. */
 let send: () => Promise<void>
 

@@ -105,12 +105,12 @@ async function checkEngine(client: ClickHouseClient, { database, cluster }: Clic
     'SELECT engine FROM system.tables WHERE database = {database: String} AND name = {name: String}'
   const [row] = await readRows<{ engine: string }>(client, query, { database, name: LEDGER })
   const { engine } = row ?? { engine: '' }
-  const wrong =
+  if (cluster === undefined ? !engine.startsWith('Replicated') : engine !== 'ReplacingMergeTree') return
+  const owner =
     cluster === undefined
-      ? engine.startsWith('Replicated') && 'a cluster; set CLICKHOUSE_CLUSTER to its name'
-      : engine === 'ReplacingMergeTree' &&
-        'a single server; docs/scaling.md describes how to move them to a cluster'
-  if (wrong !== false) throw new MigrationError(`the tables in ${database} belong to ${wrong}`)
+      ? 'a cluster; set CLICKHOUSE_CLUSTER to its name'
+      : 'a single server; docs/scaling.md describes how to move them to a cluster'
+  throw new MigrationError(`the tables in ${database} belong to ${owner}`)
 }
 
 function isPending({ version, name, checksum }: Migration, applied: ReadonlyMap<number, string>): boolean {

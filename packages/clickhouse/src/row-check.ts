@@ -33,7 +33,10 @@ export class RowCheck {
    * @throws if ClickHouse cannot tell, for example because a constraint throws an exception
    */
   async findSuspects(rows: readonly string[]): Promise<Suspects> {
-    const [columns, constraints] = await Promise.all([this.#columns(), this.#constraints()])
+    const [columns, constraints] = await Promise.all([
+      this.#select<Column>(columnsQuery),
+      this.#select<Constraint>(constraintsQuery),
+    ])
     const errors = constraints.map(violation)
     const conditions = constraints.map(({ expression }, i) => `ifNull((${expression}), 0) = 0, ${i + 1}`)
     const violated = conditions.length === 0 ? '0' : `multiIf(${conditions.join(', ')}, 0)`
@@ -55,20 +58,6 @@ export class RowCheck {
     return suspects
   }
 
-  #columns(): Promise<readonly Column[]> {
-    return this.#select(
-      `SELECT name, type, default_expression AS expression FROM system.columns
-        WHERE database = currentDatabase() AND table = '${logsTable}'`,
-    )
-  }
-
-  #constraints(): Promise<readonly Constraint[]> {
-    return this.#select(
-      `SELECT name, expression FROM system.constraints WHERE database = currentDatabase() AND table = '${logsTable}'
-        AND type = 'CHECK' AND name != '${EXPIRY_CONSTRAINT}'`,
-    )
-  }
-
   #select<Row>(query: string): Promise<Row[]> {
     return lookUp<Row>(this.#client, this.#watch, {
       query,
@@ -83,6 +72,10 @@ export class RowCheck {
     })
   }
 }
+
+const ofLogs = `WHERE database = currentDatabase() AND table = '${logsTable}'`
+const columnsQuery = `SELECT name, type, default_expression AS expression FROM system.columns ${ofLogs}`
+const constraintsQuery = `SELECT name, expression FROM system.constraints ${ofLogs} AND type = 'CHECK' AND name != '${EXPIRY_CONSTRAINT}'`
 
 interface Constraint {
   readonly name: string
