@@ -185,7 +185,7 @@ describe.concurrent('a ClickHouse that is silent on new connections too', { time
     proxy.silence()
     proxy.resume()
     expect(await result).toBeInstanceOf(LostQueryError)
-    expect(await attempts.run()).toBe('stored')
+    await attempts.run()
     expect(watch.readiness).toEqual({ ready: true, reasons: [] })
     expect(await stored()).toBe(1)
   })
