@@ -80,7 +80,7 @@ test.each([
   ],
   [() => clickhouseAccess({}, nowhere), 'set CLICKHOUSE_URL'],
   [() => apiAccess({}, nowhere), 'set SLUICE_API_URL'],
-  [() => redisAccess({ redisUrl: `http://u:${secret}@h` }, nowhere), 'must start with redis:// or rediss://'],
+  [() => redisAccess({ redisUrl: `http://u:${secret}@h` }, nowhere), 'the Redis URL must be redis://HOST'],
   [() => redisAccess({ redisUrl: 'redis://host', prefix: 'a b' }, nowhere), 'SLUICE_PREFIX'],
   [() => apiAccess({ apiUrl: `http://u:${secret}@h` }, nowhere), 'must not contain a user or a password'],
 ])('%o is rejected with advice and without a secret', async (access, reason) => {

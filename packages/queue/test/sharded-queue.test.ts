@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { encodeChunk } from '../src/chunk.ts'
 import { QueueUnavailableError } from '../src/recorded-add.ts'
-import { ShardedQueue } from '../src/shards.ts'
+import { ShardedQueue } from '../src/sharded-queue.ts'
 
 const chunk = encodeChunk(1, Buffer.from('row\n'))
 
