@@ -126,7 +126,8 @@ async function requireKnown(port: number, replicas: number): Promise<void> {
 function querySentinel<T>(port: number, query: (redis: Redis) => Promise<T>): Promise<T> {
   return queryServer(port, query, {
     password: '',
-    commandTimeout: 1_000,
+    // A busy machine takes seconds.
+    commandTimeout: 30_000,
     retryStrategy: () => null,
     enableReadyCheck: false,
   })
