@@ -33,7 +33,11 @@ const loadLimits = {
   bracketShare: 0.001,
 } as const
 
+const REQUEST_TIMEOUT = 408
 const RATE_LIMITED = 429
+
+/** Whether an earlier or a later attempt may be stored: there was no response (0), or one that a client retries. */
+const isTransient = (status: number): boolean => status === 0 || status === REQUEST_TIMEOUT || status >= 500
 
 /**
  * Several clients that send at a constant rate whatever the responses are, and record the outcome of each entry. Only requests with an idempotency
@@ -90,7 +94,7 @@ export class Load {
     const response = await this.#post(JSON.stringify(isSingle ? entries[0] : { logs: entries }))
     const { status, body, text } = response ?? { status: 0 }
     if (status !== 202) {
-      journal.settle(numbers, status >= 500 ? 'refused' : status >= 400 ? 'rejected' : 'unknown')
+      journal.settle(numbers, status === 0 ? 'unknown' : isTransient(status) ? 'refused' : 'rejected')
       return
     }
     const { accepted = 1, rejected = 0, errors = [] } = body as Partial<BatchResponse>
@@ -129,7 +133,7 @@ export class Load {
     const key = randomUUID()
     const giveUpAtMs = performance.now() + loadLimits.retryForMs
     let response = await this.#tryPost(body, key)
-    while ((response === undefined || response.status >= 500) && performance.now() < giveUpAtMs) {
+    while (isTransient(response?.status ?? 0) && performance.now() < giveUpAtMs) {
       await pause(loadLimits.retryIntervalMs)
       response = await this.#tryPost(body, key)
     }
@@ -142,7 +146,7 @@ export class Load {
   async #repeat(body: string, key: string, first: LogsResponse): Promise<void> {
     const again = await this.#tryPost(body, key)
     // A replay costs entries of the rate limit, too.
-    if (again === undefined || again.status >= 500 || again.status === RATE_LIMITED) return
+    if (again === undefined || isTransient(again.status) || again.status === RATE_LIMITED) return
     // A request without accepted entries has no idempotency record.
     const isRepeated = isReplay(again) || (first.body as Partial<BatchResponse>).accepted === 0
     if (!isRepeated || again.status !== first.status || again.text !== first.text) {
