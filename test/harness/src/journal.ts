@@ -1,7 +1,7 @@
 /**
  * What the client knows about an entry that it sent.
  *
- * Pending → acknowledged (a 202 was read to its end), rejected (4xx, or named as rejected in the response to a batch), refused (5xx) or unknown (the
+ * Pending → acknowledged (a 202 was read to its end), rejected (4xx, or named as rejected in the response to a batch), refused (5xx or 408) or unknown (the
  * connection broke, or no response arrived in time).
  */
 export type Outcome = 'pending' | 'acknowledged' | 'rejected' | 'refused' | 'unknown'
