@@ -32,9 +32,8 @@ export class FrameInserter {
       http_headers: { 'Content-Encoding': 'zstd' },
       clickhouse_settings: {
         ...logsInsertSettings,
+        ...insertBlock,
         insert_deduplication_token: token,
-        min_insert_block_size_rows: String(insertBlock.rowsMin),
-        min_insert_block_size_bytes: String(insertBlock.bytesMin),
       },
     } as const
     await insertStream(this.#client, this.#watch, queryId, params, (onPiece) => piecesOf(frames, onPiece))

@@ -27,8 +27,15 @@ export const logsInsertSettings = {
   wait_end_of_query: 1,
 } as const
 
+/** Far above the largest batch. */
+const BLOCK_ROWS = '100000000'
+
 /**
- * An insert must be one block per partition, so that ClickHouse applies its token to all rows of it. ClickHouse splits inserts
- * into blocks of at least this size, which is far above the largest batch.
+ * The settings with which an insert is one block per partition, whatever the profile of the user has. ClickHouse numbers the blocks that it
+ * reads from a body, and a token stands only for inserts with the same number of them: a consumption has one.
  */
-export const insertBlock = { rowsMin: 100_000_000, bytesMin: 4 * 1024 ** 3 } as const
+export const insertBlock = {
+  max_insert_block_size: BLOCK_ROWS,
+  min_insert_block_size_rows: BLOCK_ROWS,
+  min_insert_block_size_bytes: String(4 * 1024 ** 3),
+} as const

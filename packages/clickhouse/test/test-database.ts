@@ -47,11 +47,13 @@ export const unwatched: QueryWatcher = {
  * Another client for the database of a client.
  *
  * @param rowsReadMax ClickHouse rejects a query that reads more rows
+ * @param blockRowsMax ClickHouse divides inserts into blocks of this many rows
  */
 export async function connectAgain(
   clickhouse: ClickHouseClient,
   {
     rowsReadMax = 0,
+    blockRowsMax = 1_000_000,
     url = inject('services').clickhouse.url,
     requestTimeoutMs = 20_000,
     connectionsMax = 4,
@@ -60,7 +62,7 @@ export async function connectAgain(
   const [row] = await readRows<{ database: string }>(clickhouse, 'SELECT currentDatabase() AS database')
   const access = { ...inject('services').clickhouse, database: row?.database ?? '' }
   return connectClickHouse(
-    { ...access, url: `${url}?ch_max_rows_to_read=${rowsReadMax}` },
+    { ...access, url: `${url}?ch_max_rows_to_read=${rowsReadMax}&ch_max_insert_block_size=${blockRowsMax}` },
     { requestTimeoutMs, connectionsMax },
   )
 }

@@ -95,9 +95,8 @@ async function start(rows: readonly string[]): Promise<() => Promise<void>> {
     http_headers: { 'Content-Encoding': 'zstd' },
     clickhouse_settings: {
       ...logsInsertSettings,
+      ...insertBlock,
       insert_deduplication_token: token,
-      min_insert_block_size_rows: String(insertBlock.rowsMin),
-      min_insert_block_size_bytes: String(insertBlock.bytesMin),
       max_query_size: String(START_BYTES),
     },
   })
@@ -151,6 +150,15 @@ it('makes every insert of the batch, later or already running, store nothing if 
   expect(await storedIds()).toEqual(idsOf(rows))
   for (const finish of inserts) await finish()
   await insertBatch()
+  expect(await storedIds()).toEqual(idsOf(rows))
+})
+
+it('makes an insert of the batch store nothing also if the profile of its user has small blocks', async () => {
+  const limited = await connectAgain(splitter, { blockRowsMax: 2 })
+  const rows = partitions.map(([row]) => row)
+  for (const row of rows) await consume(row)
+  await new FrameInserter(limited, unwatched).insert([compressRows(batch.join(''))], token, randomUUID())
+  await limited.close()
   expect(await storedIds()).toEqual(idsOf(rows))
 })
 
