@@ -580,6 +580,10 @@ describe('rows that a query finds', () => {
     expect(await fixture.split(batchOf(['a', 'poison-b', 'c']))).toMatchObject({ at: 'suspended' })
     expect(fixture.clock.nowMs()).toBeGreaterThanOrEqual(SETTLE_MS)
     expect(fixture.table.rows.toSorted()).toEqual(['a', 'c'])
+    // No range has the row that is sent alone.
+    expect(fixture.only('insert').filter((step) => step.includes('poison-b'))).toEqual([
+      'insert B/1-2: poison-b',
+    ])
   })
 })
 

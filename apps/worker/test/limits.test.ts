@@ -7,7 +7,9 @@ import { readWorkerConfig, workerSettings } from '../src/config.ts'
 import { workerLimits } from '../src/limits.ts'
 
 it('makes one block of each batch, whatever its size, so that ClickHouse applies its token to all rows', () => {
-  expect(Number(insertBlock.max_insert_block_size)).toBeGreaterThan(100 * workerSettings.BATCH_ROWS_MAX.maximum)
+  expect(Number(insertBlock.max_insert_block_size)).toBeGreaterThan(
+    100 * workerSettings.BATCH_ROWS_MAX.maximum,
+  )
   expect(Number(insertBlock.min_insert_block_size_bytes)).toBeGreaterThan(10 * workerLimits.batchBytesMax)
 })
 
