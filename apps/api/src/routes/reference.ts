@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { gzipSync } from 'node:zlib'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
 import { Turns } from '../turns.ts'
 
 /** The page at `/docs`. Its URLs are relative, so that a proxy can serve it under a path prefix. */
@@ -68,11 +69,10 @@ export function referenceRoutes(app: FastifyInstance): void {
   // The operating system copies a response at once. Hundreds of responses in one turn of the event loop would take long.
   const turns = Turns.unshared()
   for (const [name, type] of Object.entries(assets)) {
-    // Both files have 0.5 MB, compressed: every browser accepts gzip. All responses share these bytes, which the first one makes.
-    let gzipped: Buffer | undefined
+    const load = once(() => readAsset(name))
     app.get(`/docs/${name}`, async (_request, reply) => {
+      const gzipped = await load()
       await turns.next()
-      gzipped ??= gzipSync(readFileSync(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`))))
       return withSecurityHeaders(reply)
         .headers({ 'cache-control': CACHE_CONTROL, 'content-encoding': 'gzip' })
         .type(type)
@@ -83,6 +83,23 @@ export function referenceRoutes(app: FastifyInstance): void {
 
 /** The page's files change only with a release, so browsers fetch them once a day. */
 const CACHE_CONTROL = 'public, max-age=86400'
+
+/** Both files have 0.5 MB, compressed: every browser accepts gzip. All responses share these bytes. */
+async function readAsset(name: string): Promise<Buffer> {
+  return promisify(gzip)(await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`))))
+}
+
+/** Runs `load` at the first call. Later calls share its result, unless it failed. */
+function once<T>(load: () => Promise<T>): () => Promise<T> {
+  let loading: Promise<T> | undefined
+  return () => {
+    loading ??= load().catch((error: unknown) => {
+      loading = undefined
+      throw error
+    })
+    return loading
+  }
+}
 
 /** Browsers must not guess another media type, and must not send the page's address to other sites. */
 function withSecurityHeaders(reply: FastifyReply): FastifyReply {

@@ -1,4 +1,4 @@
-import files from 'node:fs'
+import files from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -42,7 +42,7 @@ describe('/docs', () => {
   })
 
   it('reads each file once, whatever the number of requests', async () => {
-    const read = vi.spyOn(files, 'readFileSync')
+    const read = vi.spyOn(files, 'readFile')
     syncBuiltinESMExports()
     onTestFinished(() => {
       read.mockRestore()
@@ -51,7 +51,7 @@ describe('/docs', () => {
     const url = '/docs/swagger-ui.css'
     await Promise.all([api.app.inject(url), api.app.inject(url)])
     expect((await api.app.inject(url)).statusCode).toBe(200)
-    expect(read.mock.calls.filter(([file]) => String(file).endsWith('swagger-ui.css'))).toHaveLength(1)
+    expect(read).toHaveBeenCalledOnce()
   })
 
   it('is not served if it is disabled, in contrast to the document', async () => {
