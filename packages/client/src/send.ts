@@ -6,7 +6,7 @@ import { startTimer } from './platform.ts'
 import { interpretResponse, type Outcome } from './responses.ts'
 
 /** Far above the largest response: every entry rejected, with all its errors and the longest paths. */
-const RESPONSE_CHARACTERS_MAX = 1024 * 1024
+const RESPONSE_BYTES_MAX = 1024 * 1024
 
 /**
  * Makes one attempt to send a batch. Never rejects.
@@ -56,15 +56,21 @@ async function attempt(
 
 /** Reads the body of a response, and stops at the limit. */
 async function readContent(response: FetchResponse): Promise<string> {
-  const { body } = response
-  // The application's own `fetch` may have another stream, as node-fetch has. Safari cannot iterate over one.
-  if (!(body instanceof ReadableStream) || !(Symbol.asyncIterator in body)) return response.text()
+  // The application's own `fetch` may have another stream, as node-fetch has.
+  const { body } = response as { readonly body?: Partial<ReadableStream<Uint8Array>> | null }
+  const reader = body?.getReader?.()
+  if (reader === undefined) return response.text()
   const decoder = new TextDecoder()
   let content = ''
-  for await (const piece of body as ReadableStream<Uint8Array>) {
-    content += decoder.decode(piece, { stream: true })
-    if (content.length > RESPONSE_CHARACTERS_MAX) break
+  let bytes = 0
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return content + decoder.decode()
+    bytes += value.length
+    if (bytes > RESPONSE_BYTES_MAX) break
+    content += decoder.decode(value, { stream: true })
   }
+  await reader.cancel()
   return content
 }
 
