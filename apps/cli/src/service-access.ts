@@ -7,7 +7,7 @@ import { CliError, codeOf, throwReadError } from './errors.ts'
 import { SLUICE } from './options.ts'
 
 type ClickHouseFlag = 'clickhouseUrl' | 'clickhouseUsername' | 'clickhouseDatabase'
-/** The connection options of a command, which are those of the services that it uses. */
+/** The connection options of the services that a command uses. */
 export type Flags = Partial<Record<'redisUrl' | 'prefix' | 'apiUrl' | 'apiKey' | ClickHouseFlag, string>>
 
 export type RedisAccess = Readonly<Awaited<ReturnType<typeof redisAccess>>>

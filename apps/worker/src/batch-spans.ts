@@ -36,7 +36,7 @@ interface OpenBatch {
 type Result = WorkerEventMap['step ended'][1]
 type Insert = Extract<Query, { readonly kind: 'insert' }>
 
-/** The clock of the events must be that of `performance.now()`. */
+/** The events must have the times of `performance.now()`. */
 export function traceBatches(traces: Traces, events: Pick<WorkerEvents, 'on'>): void {
   const spans = new BatchSpans(traces)
   events.on('step started', (step) => spans.stepStarted(step))
@@ -110,7 +110,7 @@ class BatchSpans {
 
   insertStarted(insert: Insert): void {
     const { frames, token, queryId } = insert
-    const open = this.#open.get(token.split('/', 1).join())
+    const open = this.#open.get(token.split('/', 1)[0] ?? '')
     if (open === undefined) return
     open.inserts += 1
     if (open.inserts > INSERT_SPANS_MAX) return

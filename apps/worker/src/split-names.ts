@@ -19,7 +19,7 @@ export function listName(list: RowList, rows: readonly { readonly index: number 
   return `${list}:${indexes.join(',')}`
 }
 
-/** The rows of a list by its name; undefined if the name is that of something else. */
+/** The rows that a list has by its name; undefined if the name does not belong to such a list. */
 export function listOf(list: RowList, name: string): number[] | undefined {
   const [prefix, indexes] = name.split(':')
   if (indexes !== undefined) return prefix === list ? indexes.split(',').map(Number) : undefined

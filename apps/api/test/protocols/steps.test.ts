@@ -59,7 +59,7 @@ describe.each(samples)('%s', (_path, protocol) => {
     expect(steps).toBeGreaterThanOrEqual(isStopped ? 0 : Math.floor(body.length / STEP_BYTES) - 2)
     for (const [text] of parse.mock.calls) {
       expect(text.length).toBeLessThanOrEqual(valueBounds.bytesMax)
-      // Everything except for long texts counts towards the weight.
+      // Long strings are the only part that does not count.
       expect(text.split(',').length).toBeLessThan(valueBounds.weightMax / 2)
     }
   })

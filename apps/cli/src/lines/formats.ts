@@ -55,7 +55,7 @@ const QUOTED = String.raw`"(?:[^"\\]|\\.)*"`
 
 const sequence = (...parts: readonly string[]): RegExp => new RegExp(`^${parts.join('')}`, 's')
 
-/** The first one that fits counts. `formats.test.ts` has an example of each. */
+/** A line has the first format that fits it. `formats.test.ts` has an example of each. */
 export const formats: readonly LineFormat[] = [
   { name: 'JSON', pattern: /^\s*\{/, members: jsonMembers },
   { name: 'logfmt, and slog as text', pattern: /^[\w.@/-]{1,64}=/, members: logfmtMembers },
