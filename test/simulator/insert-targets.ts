@@ -8,7 +8,7 @@ import {
   logsTable,
   StoredRows,
 } from '@sluice/clickhouse'
-import { compressRows, makeRowPrefix, rowAsJson, shapeRow } from '@sluice/rows'
+import { compressRows, makeRowPrefix, rowAsJson, rowKey, shapeRow } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { onTestFinished } from 'vitest'
 import {
@@ -86,7 +86,7 @@ export function simulatedTargets(): InsertTargets {
   }
   return {
     insert: (frames, token = TOKEN) => resultOf(() => clickhouse.insert(encode(frames, simulatedRow), token)),
-    find: async (frames) => sorted(clickhouse.find(frames.flat().map(simulatedRow))),
+    find: async (frames) => sorted(clickhouse.find(frames.flat().map(simulatedRow).map(rowKey))),
     rows: async () => sorted(clickhouse.rows),
     hasDeadLetter: async (row) => clickhouse.hasDeadLetter(simulatedLetter(row)),
     insertDeadLetter: async (row, token = TOKEN) =>
@@ -150,7 +150,9 @@ export async function openRealTargets(): Promise<InsertTargets> {
     insert: (frames, token = TOKEN) =>
       resultOf(() => new FrameInserter(clickhouse, unwatched).insert(encode(frames, textOf), token)),
     find: async (frames) => {
-      const found = await new StoredRows(clickhouse, Date.now, unwatched).find(frames.flat().map(textOf))
+      const found = await new StoredRows(clickhouse, Date.now, unwatched).find(
+        frames.flat().map(textOf).map(rowKey),
+      )
       return [...found].toSorted()
     },
     rows: () => select('toString(id)', logsTable),

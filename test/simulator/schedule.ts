@@ -233,7 +233,8 @@ class Schedule {
     const kind = dice < poisonRate ? rejectedIds.poison : isUnknown ? rejectedIds.unknown : ''
     const id = `${kind}row-${this.#entries}`
     const expiresOn = `2026-12-0${integer(this.#random, 1, 2)}`
-    return { id, text: `p\t2026-11-22 00:00:00\t${expiresOn}\t${id}\t2026-11-22 00:00:00\n` }
+    const projectId = kind === '' && this.#entries % 2 === 0 ? 'p' : 'q'
+    return { id, text: `${projectId}\t2026-11-22 00:00:00\t${expiresOn}\t${id}\t2026-11-22 00:00:00\n` }
   }
 
   #inject(): void {

@@ -1,6 +1,6 @@
 import { ClickHouseError, type DeadLetter, type Suspects } from '@sluice/clickhouse'
 import type { Random } from '@sluice/harness'
-import { rowKey, rowsOfFrame } from '@sluice/rows'
+import { type RowKey, rowKey, rowsOfFrame } from '@sluice/rows'
 import type { SimulatedTime } from './simulated-time.ts'
 
 /** The ids of rows that ClickHouse rejects begin with one of these. */
@@ -74,8 +74,8 @@ export class SimulatedClickHouse {
     if (rejection !== undefined) throw rejection
   }
 
-  find(rows: Iterable<string>): ReadonlySet<string> {
-    return new Set(Array.from(rows, idOf).filter((id) => this.#stored.has(id)))
+  find(rows: Iterable<RowKey>): ReadonlySet<string> {
+    return new Set(Array.from(rows, ({ id }) => id).filter((id) => this.#stored.has(id)))
   }
 
   hasDeadLetter({ text }: DeadLetter): boolean {

@@ -5,6 +5,7 @@ import { createLogger, Semaphore } from '@sluice/runtime'
 import { HeldBudget } from '../../apps/worker/src/collector.ts'
 import { InsertHealth } from '../../apps/worker/src/insert-health.ts'
 import { workerLimits } from '../../apps/worker/src/limits.ts'
+import { RejectedProjects } from '../../apps/worker/src/rejected-projects.ts'
 import { Retrier } from '../../apps/worker/src/retrier.ts'
 import { type ShardDependencies, type ShardQueue, startShard } from '../../apps/worker/src/shards.ts'
 import { observeQueries, WorkerEvents } from '../../apps/worker/src/worker-events.ts'
@@ -94,6 +95,7 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): () => num
     insertNothing: queries.insertNothing,
     insertSlots: new Semaphore(workerLimits.insertsInFlightMax, signal),
     repairPermits: new Semaphore(workerLimits.repairsInFlightMax, signal),
+    rejectedProjects: new RejectedProjects(process),
     chunkBudget: new HeldBudget(workerLimits.chunksMax),
     byteBudget: new HeldBudget(workerLimits.heldBytesMax),
     heldInAllShards: () => queue.consumer.heldChunks,

@@ -20,6 +20,7 @@ import { hash } from 'node:crypto'
 import type { BatchInRepair, Recovery, Stage } from './batch.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
+import type { RejectedProjects } from './rejected-projects.ts'
 import { isFinal, rejectionOf, type Retrier } from './retrier.ts'
 import { HALVED, listName, listOf, rangeName, WHOLE_BATCH } from './split-names.ts'
 import type { Emit } from './worker-events.ts'
@@ -29,6 +30,7 @@ export interface BatchSplitterDependencies {
   readonly rowInserter: Pick<RowInserter, 'prepare' | 'send' | 'findStored'>
   readonly rowCheck: Pick<RowCheck, 'findSuspects'>
   readonly deadLetters: Pick<DeadLetters, 'prepare'>
+  readonly rejectedProjects: Pick<RejectedProjects, 'note'>
   readonly retrier: Pick<Retrier, 'retry'>
   readonly health: Pick<InsertHealth, 'giveUpSignal' | 'hasSucceededSince'>
   readonly clock: MonotonicClock
@@ -164,25 +166,26 @@ export class BatchSplitter {
       const rows = this.#listOf('rejected', name)
       if (rows.length > 0) await this.#deadLetter(rows.map(earlierRejectedRow), this.#tokenOfList(name), true)
     }
-    const missing = await this.#findMissing(this.#rows.filter((row) => !this.#rejected.has(row)))
-    if (missing.length > 0) await this.#insertMissing(missing)
+    const rows = this.#rows.filter((row) => !this.#rejected.has(row))
+    // Rows of other projects wait for both answers.
+    const [missing, suspects] = await Promise.all([this.#findMissing(rows), this.#findSuspects(rows)])
+    if (missing.length > 0) await this.#insertMissing(missing, suspects)
     else if (splits.size === 0) this.#reportStored(this.#recovery.rejection)
   }
 
-  async #insertMissing(missing: readonly Row[]): Promise<void> {
+  async #insertMissing(missing: readonly Row[], suspects: ReadonlySet<Row>): Promise<void> {
     const { id } = this.#batch
-    const suspects = await this.#findSuspects(missing)
     const accepted = missing.filter((row) => !suspects.has(row))
     const rejected = missing.filter((row) => suspects.has(row))
     // Without suspects, ClickHouse has just rejected all of them.
-    const isTried = suspects.size > 0 && accepted.length > 0
+    const isTried = rejected.length > 0 && accepted.length > 0
     const rejection = isTried ? await this.#consumeWith(id, accepted) : undefined
     const done = new Set(isTried && !rejection ? accepted.map(({ expiresOn }) => expiresOn) : [])
     const left = [...accepted, ...rejected].filter(({ expiresOn }) => !done.has(expiresOn))
     if (!(await this.#consumeToken(id, left))) return
     for (const group of groupsOf(rejected.filter((row) => !this.#alone.has(row))))
       await this.#persist(listName('alone', group))
-    const others = suspects.size > 0 ? await this.#findMissingLater(accepted) : accepted
+    const others = rejected.length > 0 ? await this.#findMissingLater(accepted) : accepted
     if (others.length > 0) {
       await this.#persist(HALVED)
       await this.#insertHalves(0, this.#rows.length, 0)
@@ -206,9 +209,9 @@ export class BatchSplitter {
    * The rows that are sent alone, and those that ClickHouse seems to reject. The latter need not be right. Once halves may be in flight,
    * there are none of them: a half may contain them.
    */
-  async #findSuspects(missing: readonly Row[]): Promise<ReadonlySet<Row>> {
+  async #findSuspects(rows: readonly Row[]): Promise<ReadonlySet<Row>> {
     const { rowCheck, logger } = this.#deps
-    const checked = this.#splits.has(HALVED) ? missing.filter((row) => this.#alone.has(row)) : missing
+    const checked = this.#splits.has(HALVED) ? rows.filter((row) => this.#alone.has(row)) : rows
     if (checked.length < 2) return this.#alone
     try {
       this.#found = await rowCheck.findSuspects(checked.map(({ text }) => text))
@@ -304,6 +307,7 @@ export class BatchSplitter {
    * worker tries to insert them, even if the table is changed so that ClickHouse would accept them.
    */
   async #reject(rejections: readonly Rejection[]): Promise<void> {
+    this.#deps.rejectedProjects.note(rejections)
     const isSettled = this.#deps.clock.nowMs() >= this.#unsettledUntilMs
     const final: Rejection[] = []
     for (const rejection of rejections) {
@@ -381,8 +385,7 @@ export class BatchSplitter {
   /** @returns those of the rows that are not stored */
   async #findMissing(rows: readonly Row[]): Promise<Row[]> {
     if (rows.length === 0) return []
-    const texts = rows.map(({ text }) => text)
-    const find = () => this.#deps.rowInserter.findStored(texts)
+    const find = () => this.#deps.rowInserter.findStored(rows)
     const stored = await this.#retry('stored rows not looked up', find)
     return rows.filter(({ id }) => !stored.has(id))
   }

@@ -15,15 +15,17 @@ export interface CollectorLimits {
  */
 export class Collector {
   readonly #limits: CollectorLimits
-  #chunks: { chunk: HeldChunk; sinceMs: number }[] = []
+  #chunks: { chunk: HeldChunk; sinceMs: number; isApart: boolean }[] = []
+  #isApartNext = false
   #flushing = false
 
   constructor(limits: CollectorLimits) {
     this.#limits = limits
   }
 
-  add(chunk: HeldChunk, nowMs: number): void {
-    this.#chunks.push({ chunk, sinceMs: nowMs })
+  /** @param isApart whether the batch of this chunk may only contain such chunks */
+  add(chunk: HeldChunk, nowMs: number, isApart = false): void {
+    this.#chunks.push({ chunk, sinceMs: nowMs, isApart })
   }
 
   /** From now on, collected chunks are due at once. */
@@ -43,11 +45,19 @@ export class Collector {
     return this.#chunks[0]?.sinceMs
   }
 
-  /** Removes and returns the batch that is due, if any: the oldest chunks, as many as the limits allow and at least one. */
+  /**
+   * Removes and returns the batch that is due, if any: the oldest chunks, as many as the limits allow and at least one. If only some of
+   * them are apart, those or the others, in turn. The rest is due at once.
+   */
   take(nowMs: number): HeldChunk[] | undefined {
     const { dueAtMs } = this
     if (dueAtMs === undefined || dueAtMs > nowMs) return undefined
-    return this.#chunks.splice(0, this.#fitting.count).map(({ chunk }) => chunk)
+    const oldest = this.#chunks.splice(0, this.#fitting.count)
+    const isMixed = oldest.some(({ isApart }) => isApart !== oldest[0]?.isApart)
+    const taken = isMixed ? oldest.filter(({ isApart }) => isApart === this.#isApartNext) : oldest
+    if (isMixed) this.#chunks.unshift(...oldest.filter(({ isApart }) => isApart !== this.#isApartNext))
+    this.#isApartNext = isMixed && !this.#isApartNext
+    return taken.map(({ chunk }) => chunk)
   }
 
   /** Removes and returns everything that is collected. */

@@ -43,6 +43,7 @@ import { readWorkerConfig } from './config.ts'
 import { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import { Progress } from './progress.ts'
+import { RejectedProjects } from './rejected-projects.ts'
 import { RequeueError, Retrier } from './retrier.ts'
 import { fetchLimits } from './shard.ts'
 import { ServedShards, type ShardDependencies, type ShardQueue, startShard } from './shards.ts'
@@ -194,6 +195,7 @@ await runProcess({
       insertNothing: queries.insertNothing,
       insertSlots: new Semaphore(workerLimits.insertsInFlightMax, signal),
       repairPermits: new Semaphore(workerLimits.repairsInFlightMax, signal),
+      rejectedProjects: new RejectedProjects(clock),
       chunkBudget: new HeldBudget(workerLimits.chunksMax),
       byteBudget: new HeldBudget(workerLimits.heldBytesMax),
       heldInAllShards: heldChunks,

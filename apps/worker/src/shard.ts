@@ -5,6 +5,7 @@ import { Collector, type HeldBudget, type HeldShare } from './collector.ts'
 import type { WorkerConfig } from './config.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
+import type { RejectedProjects } from './rejected-projects.ts'
 import type { Emit } from './worker-events.ts'
 
 /** How chunks are fetched. */
@@ -30,6 +31,7 @@ export interface ShardOptions {
   readonly health: Pick<InsertHealth, 'fetchMax' | 'probing' | 'giveUpSignal'>
   /** Held chunks of all shards. */
   readonly heldInAllShards: () => number
+  readonly rejectedProjects: Pick<RejectedProjects, 'haveRowsIn'>
   readonly chunkBudget: Pick<HeldBudget, 'share'>
   readonly byteBudget: Pick<HeldBudget, 'share'>
   /** Inserts no rows, to learn whether ClickHouse accepts inserts. */
@@ -130,7 +132,7 @@ export class Shard {
 
   /** @returns the time until the next round */
   async #fetch(): Promise<number> {
-    const { consumer, health, heldInAllShards, fetchLimits: limits } = this.#options
+    const { consumer, health, heldInAllShards, rejectedProjects, clock, fetchLimits: limits } = this.#options
     const allowed = health.fetchMax(heldInAllShards())
     const count = Math.min(allowed, this.#room(), limits.chunksPerRoundMax)
     if (allowed === 1) health.probing()
@@ -142,7 +144,7 @@ export class Shard {
       return limits.failedIntervalMs
     }
     const chunks = fetch.turn === 'mine' ? fetch.chunks : []
-    for (const chunk of chunks) this.#collector.add(chunk, this.#options.clock.nowMs())
+    for (const chunk of chunks) this.#collector.add(chunk, clock.nowMs(), rejectedProjects.haveRowsIn(chunk))
     this.#hold(chunks, 1)
     // Without a chunk, since another worker that cannot insert may have the turn.
     if (allowed === 1 && chunks.length === 0) await this.#options.insertNothing().catch(() => undefined)

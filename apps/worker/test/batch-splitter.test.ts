@@ -48,8 +48,8 @@ describe('the steps of a split', () => {
     })
     expect(fixture.calls).toEqual([
       'persist all',
-      'look up a b c d',
       'check a b c d',
+      'look up a b c d',
       'insert B: a',
       'persist halved',
       'look up a b',
@@ -501,8 +501,8 @@ describe('rows that a query finds', () => {
     expect(await fixture.split(batch)).toMatchObject({ at: 'stored', deadLettered: 2 })
     expect(fixture.calls).toEqual([
       'persist all',
-      'look up a poison-b c poison-d',
       'check a poison-b c poison-d',
+      'look up a poison-b c poison-d',
       'insert B: a c',
       'persist alone:1,3',
       'look up a c',

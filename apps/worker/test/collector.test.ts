@@ -63,6 +63,17 @@ describe('a collector', () => {
     collector.add(chunk('d', 1), 300)
     expect(ids(collector.take(300))).toEqual(['d'])
   })
+
+  it('takes chunks that are apart in turn with others, and all when there are no others', () => {
+    const add = (id: string, isApart: boolean): void => collector.add(chunk(id, 1), 0, isApart)
+    for (const id of ['a', 'B', 'c', 'D']) add(id, id < 'a')
+    const taken = [collector.take(50)]
+    add('e', false)
+    taken.push(collector.take(50))
+    add('F', true)
+    for (let i = 0; i < 3; i += 1) taken.push(collector.take(50))
+    expect(taken.map(ids)).toEqual([['a', 'c'], ['B', 'D'], ['e'], ['F'], undefined])
+  })
 })
 
 const TOTAL = 100

@@ -1,5 +1,7 @@
+import { rowKey } from '@sluice/rows'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { workerLimits } from '../src/limits.ts'
+import { makeChunk } from './support/chunks.ts'
 import { BATCH_CHUNKS_MAX, limits, ShardFixture, WAIT_MS } from './support/shard-fixture.ts'
 
 const { idleIntervalMs, intervalMs, standbyIntervalMs, failedIntervalMs, chunksPerRoundMax } = limits
@@ -81,6 +83,13 @@ describe('collected chunks', () => {
     expect(delivered()).toEqual(['deliver 1'])
     await fixture.clock.pass(1_000)
     expect(delivered()).toEqual(['deliver 1', 'deliver 2'])
+  })
+
+  it('of projects with rejected rows are a batch of their own, after the others', async () => {
+    fixture.rejectedProjects.note([rowKey('q')])
+    fixture.waiting.push(makeChunk('q', ['q\t\n']), makeChunk('p'))
+    await run(WAIT_MS)
+    expect(delivered()).toEqual(['deliver p', 'deliver q'])
   })
 
   it('are delivered at once if they make a full batch, as many as there are slots, and the rest follows in time', async () => {

@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@clickhouse/client'
-import { framesWithout, rowsOfFrame } from '@sluice/rows'
+import { framesWithout, type RowKey, rowKey, rowsOfFrame } from '@sluice/rows'
 import { classifyInsertError, describeError } from './insert-errors.ts'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget } from './insert-once.ts'
 import { insertStream, queryIds, type QueryWatcher } from './query-watch.ts'
@@ -94,7 +94,7 @@ export class RowInserter {
       token,
       wasSent,
       replacementsMax,
-      findMissing: async () => framesWithout(await this.findStored(rowsIn(frames)), frames),
+      findMissing: async () => framesWithout(await this.findStored(keysIn(frames)), frames),
       insert: (missing, itsToken) => this.#insert(missing, itsToken, onUnanswered),
       isRunning: () => frameInserter.isRunning(token),
     }
@@ -127,7 +127,7 @@ export class RowInserter {
   }
 
   /** The ids of those of the rows that are stored. @throws LookupError, and what `beforeAttempt` throws */
-  async findStored(rows: Iterable<string>): Promise<ReadonlySet<string>> {
+  async findStored(rows: Iterable<RowKey>): Promise<ReadonlySet<string>> {
     await this.#options.beforeAttempt()
     return this.#options.storedRows.find(rows).catch((error: unknown) => {
       throw new LookupError(describeError(error))
@@ -136,6 +136,6 @@ export class RowInserter {
 }
 
 /** Skips frames that cannot be decompressed. */
-function* rowsIn(frames: readonly Buffer[]): Generator<string> {
-  for (const frame of frames) yield* rowsOfFrame(frame) ?? []
+function* keysIn(frames: readonly Buffer[]): Generator<RowKey> {
+  for (const frame of frames) yield* (rowsOfFrame(frame) ?? []).map(rowKey)
 }

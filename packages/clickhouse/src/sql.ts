@@ -4,16 +4,17 @@ export function quote(value: string): string {
 }
 
 /** Rows for one query each. @param bytesMax a portion may exceed it by one row */
-export function* inPortions(
-  rows: Iterable<string>,
+export function* inPortions<Row>(
+  rows: Iterable<Row>,
   rowsMax: number,
   bytesMax = Number.POSITIVE_INFINITY,
-): Generator<string[]> {
-  let portion: string[] = []
+  bytesOf: (row: Row) => number = () => 0,
+): Generator<Row[]> {
+  let portion: Row[] = []
   let bytes = 0
   for (const row of rows) {
     portion.push(row)
-    bytes += Buffer.byteLength(row)
+    bytes += bytesOf(row)
     if (bytes < bytesMax && portion.length < rowsMax) continue
     yield portion
     portion = []

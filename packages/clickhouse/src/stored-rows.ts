@@ -1,5 +1,5 @@
 import type { ClickHouseClient } from '@clickhouse/client'
-import { type RowKey, rowKey } from '@sluice/rows'
+import type { RowKey } from '@sluice/rows'
 import { clickhouseClockLimits } from './clickhouse-clock.ts'
 import { lookUp, type QueryWatcher } from './query-watch.ts'
 import { inPortions, quote } from './sql.ts'
@@ -30,11 +30,15 @@ export class StoredRows {
   }
 
   /** @returns the ids of rows that are stored, and of rows past their retention, which are treated as stored */
-  async find(rows: Iterable<string>): Promise<ReadonlySet<string>> {
+  async find(rows: Iterable<RowKey>): Promise<ReadonlySet<string>> {
     const stored = new Set<string>()
-    const today = await this.#today()
-    for (const portion of inPortions(rows, PORTION_ROWS_MAX))
-      for (const id of await this.#findSome(portion.map(rowKey), today)) stored.add(id)
+    for (const portion of inPortions(rows, PORTION_ROWS_MAX)) {
+      const keys = portion.filter(({ id }) => UUID.test(id))
+      if (keys.length === 0) continue
+      const [today, found] = await Promise.all([this.#today(), this.#findSome(keys)])
+      for (const { id } of found) stored.add(id)
+      for (const { id, expiresOn } of keys) if (expiresOn <= today) stored.add(id)
+    }
     return stored
   }
 
@@ -50,14 +54,10 @@ export class StoredRows {
     return row.today < latest ? row.today : latest
   }
 
-  async #findSome(keys: readonly RowKey[], today: string): Promise<string[]> {
-    const lookedUp = keys.filter(({ id }) => UUID.test(id))
-    const expired = lookedUp.filter(({ expiresOn }) => expiresOn <= today).map(({ id }) => id)
-    const kept = lookedUp.filter(({ expiresOn }) => expiresOn > today)
-    if (kept.length === 0) return expired
-    const tuples = kept.map(({ projectId, timestamp, id }) => [projectId, timestamp, id])
-    const times = kept.map(({ receivedAt }) => receivedAt).toSorted()
-    const rows = await lookUp<{ id: string }>(this.#client, this.#watch, {
+  #findSome(keys: readonly RowKey[]): Promise<{ id: string }[]> {
+    const tuples = keys.map(({ projectId, timestamp, id }) => [projectId, timestamp, id])
+    const times = keys.map(({ receivedAt }) => receivedAt).toSorted()
+    return lookUp<{ id: string }>(this.#client, this.#watch, {
       // The sorting key (project_id, timestamp) leads to one granule per row, however large the table is. If a client sends many
       // rows with the same timestamp, the index on received_at leaves few of their granules. ClickHouse parses the timestamps,
       // because it also parsed them at the insert.
@@ -68,12 +68,11 @@ export class StoredRows {
           FROM (SELECT arrayJoin(JSONExtract(${quote(JSON.stringify(tuples))}, 'Array(Tuple(String, String, String))')) AS key)
         )`,
       query_params: {
-        days: [...new Set(kept.map(({ expiresOn }) => expiresOn))],
+        days: [...new Set(keys.map(({ expiresOn }) => expiresOn))],
         from: times.at(0),
         to: times.at(-1),
       },
       clickhouse_settings: { max_query_size: String(QUERY_BYTES_MAX) },
     })
-    return [...expired, ...rows.map(({ id }) => id)]
   }
 }

@@ -1,5 +1,5 @@
 import { eventually, FaultProxy, pause } from '@sluice/harness'
-import { compressRows } from '@sluice/rows'
+import { compressRows, rowKey } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, inject, it, type TestContext } from 'vitest'
 import { type ClickHouseClient, connectClickHouse } from '../src/client.ts'
@@ -138,7 +138,7 @@ describe.concurrent('silent connections, while new ones work', { timeout: TEST_M
     // With one connection, the next insert must use the connection that this insert leaves open.
     const worker = await openWorker(fast, onTestFinished, { connectionsMax: 1 })
     const { proxy, rowInserter, watch, row, frame, token, stored } = worker
-    await rowInserter.findStored([row])
+    await rowInserter.findStored([rowKey(row)])
     expect(proxy.silence()).toBeGreaterThan(0)
     const attempts = rowInserter.prepare([frame], token, false)
     const notReady = eventually(async () => expect(watch.readiness.ready).toBe(false))
@@ -150,7 +150,7 @@ describe.concurrent('silent connections, while new ones work', { timeout: TEST_M
     const lookupError = expect.objectContaining({
       message: expect.stringContaining('LostQueryError'),
     }) as unknown
-    expect(await retry(() => rowInserter.findStored([row]))).toEqual([lookupError])
+    expect(await retry(() => rowInserter.findStored([rowKey(row)]))).toEqual([lookupError])
     expect(await stored()).toBe(1)
   })
 

@@ -7,7 +7,7 @@ import { queryIds } from '../src/query-watch.ts'
 import { RowInserter } from '../src/row-inserter.ts'
 import { insertOptions } from './test-database.ts'
 
-const frame = compressRows('row\n')
+const frame = compressRows('p\t\t\trow\n')
 
 /** What inserts throw. */
 let failure: Error
@@ -41,7 +41,7 @@ const rowInserter = new RowInserter({
   },
   storedRows: {
     find: async (rows) => {
-      log.push(`look up ${[...rows].join('')}`.trim())
+      log.push(`look up ${Array.from(rows, ({ id }) => id).join(' ')}`.trim())
       if (lookupFailure !== undefined) throw lookupFailure
       return new Set()
     },
@@ -73,7 +73,7 @@ it.each([
   expect(log).toEqual(steps)
   isPermitted = false
   await expect(attempt()).rejects.toThrow('not now')
-  await expect(rowInserter.findStored(['row'])).rejects.toThrow('not now')
+  await expect(rowInserter.findStored([])).rejects.toThrow('not now')
   expect(log).toEqual(steps)
 })
 

@@ -1,4 +1,11 @@
-import { compressRows, framesWithout, type RequestStamp, rowKey, rowsOfFrame } from '@sluice/rows'
+import {
+  compressRows,
+  framesWithout,
+  type RequestStamp,
+  type RowKey,
+  rowKey,
+  rowsOfFrame,
+} from '@sluice/rows'
 import { validTimestamps } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
 import { afterAll, expect, it } from 'vitest'
@@ -35,7 +42,8 @@ function frameOf(
   return compressRows(ids.map((id, i) => makeRow(stampOf(i), { id, timestamp: timestampOf(i) })).join(''))
 }
 
-const rowsIn = (...frames: readonly Buffer[]): string[] => frames.flatMap((frame) => rowsOfFrame(frame) ?? [])
+const keysIn = (...frames: readonly Buffer[]): RowKey[] =>
+  frames.flatMap((frame) => rowsOfFrame(frame) ?? []).map(rowKey)
 
 const newIds = (count: number): string[] => Array.from({ length: count }, () => randomUUID())
 
@@ -52,7 +60,7 @@ it('finds the rows that are stored, and no others, with the longest keys, in mor
   const stamp = { projectId: 'p'.repeat(63), retentionDays: 30, receivedAtMs: Date.now() }
   const frames = Array.from({ length: 5 }, () => frameOf(newIds(5_200), () => stamp, anyTimestamp))
   await frameInserter.insert(frames.slice(1), randomUUID())
-  const found = await storedRows.find(rowsIn(...frames))
+  const found = await storedRows.find(keysIn(...frames))
   expect(found.size).toBe(20_800)
   expect(framesWithout(found, frames)).toEqual(frames.slice(0, 1))
 })
@@ -73,7 +81,7 @@ it.each([
     json: async () => (text.includes('today') ? [{ today }] : []),
   })) as unknown as ClickHouseClient['query']
   const found = await new StoredRows({ query }, () => expiresMs + redisAfterMs, unwatched).find(
-    rowsIn(frameOf(newIds(1), () => stamp)),
+    keysIn(frameOf(newIds(1), () => stamp)),
   )
   expect(found.size).toBe(expected ? 1 : 0)
 })
@@ -86,7 +94,7 @@ it('treats rows as stored from their day of expiry on', async () => {
     receivedAtMs: Date.now() - (3 - i) * DAY_MS,
   }))
   // A row is kept one day longer than its retention, so the last row expires tomorrow.
-  expect(await storedRows.find(rowsIn(frame))).toEqual(new Set(ids.slice(0, 2)))
+  expect(await storedRows.find(keysIn(frame))).toEqual(new Set(ids.slice(0, 2)))
 })
 
 it.each<readonly [why: string, text: string, stored: string]>([
@@ -98,7 +106,7 @@ it.each<readonly [why: string, text: string, stored: string]>([
   const [id = ''] = newIds(1)
   const frame = frameOf([id], undefined, () => text)
   await frameInserter.insert([frame], randomUUID())
-  expect(await storedRows.find(rowsIn(frame))).toEqual(new Set([id]))
+  expect(await storedRows.find(keysIn(frame))).toEqual(new Set([id]))
   const query = `SELECT toString(timestamp) AS timestamp FROM ${logsTable} WHERE id = {id: UUID}`
   expect(await select(clickhouse, query, { id })).toEqual([{ timestamp: storedText }])
 })
@@ -116,7 +124,7 @@ it('finds the other rows of a frame that has a row with an invalid timestamp or 
     withField(0, String.raw`\'") -- {x: String} \\`),
     withField(3, '-'.repeat(36)),
   ]
-  expect(await storedRows.find([...broken, ...rowsIn(frame)])).toEqual(new Set(ids))
+  expect(await storedRows.find([...broken.map(rowKey), ...keysIn(frame)])).toEqual(new Set(ids))
 })
 
 it('reads about one granule per row of a large table with scattered timestamps', async () => {
@@ -131,5 +139,5 @@ it('reads about one granule per row of a large table with scattered timestamps',
   await frameInserter.insert([frame], randomUUID())
   await fillLogs(clickhouse, 1_000_000, Date.now(), rowKey(row).expiresOn)
   await using limited = await connectAgain(clickhouse, { rowsReadMax: (ids.length + 1) * GRANULE_ROWS })
-  expect(await new StoredRows(limited, Date.now, unwatched).find(rowsIn(frame))).toEqual(new Set(ids))
+  expect(await new StoredRows(limited, Date.now, unwatched).find(keysIn(frame))).toEqual(new Set(ids))
 })

@@ -15,6 +15,6 @@ export {
   rowKey,
   type RowPrefix,
 } from './row-codec.ts'
-export { compressRows, framesWithout, rowsOfFrame } from './row-frame.ts'
+export { compressRows, framesWithout, hasRowOf, rowsOfFrame } from './row-frame.ts'
 export { metadataError, shapeRow, type ShapedRow } from './shape-row.ts'
 export { parseTimestamp, toClickHouseTime } from './timestamps.ts'

@@ -22,12 +22,27 @@ export function compressRows(rows: Buffer | string): Buffer {
   return zstdCompressSync(rows, options)
 }
 
+/** Whether a frame has a row of one of the projects. False if it cannot be decompressed. */
+export function hasRowOf(projectIds: Iterable<string>, frame: Buffer): boolean {
+  const rows = decompress(frame)
+  if (rows === undefined) return false
+  // The first column is the project's id, and no value contains a newline.
+  return Iterator.from(projectIds).some((id) => {
+    const start = `${id}\t`
+    return rows.subarray(0, start.length).equals(Buffer.from(start)) || rows.includes(`\n${start}`)
+  })
+}
+
 /** The rows of a frame, each with its newline. Undefined if the frame cannot be decompressed. */
 export function rowsOfFrame(frame: Buffer): string[] | undefined {
+  return decompress(frame)
+    ?.toString()
+    .split(/(?<=\n)/)
+}
+
+function decompress(frame: Buffer): Buffer | undefined {
   try {
     return zstdDecompressSync(frame)
-      .toString()
-      .split(/(?<=\n)/)
   } catch {
     return undefined
   }

@@ -1,6 +1,7 @@
 import type { HeldChunk } from '@sluice/queue'
 import { Semaphore } from '@sluice/runtime'
 import type { HeldBudget } from '../../src/collector.ts'
+import { RejectedProjects } from '../../src/rejected-projects.ts'
 import { Shard } from '../../src/shard.ts'
 import { WorkerEvents } from '../../src/worker-events.ts'
 import { makeChunk } from './chunks.ts'
@@ -38,6 +39,7 @@ export class ShardFixture {
   readonly errors = new Map<'requeue' | 'insert nothing', Error>()
   fetchMax = Number.POSITIVE_INFINITY
   readonly room = { chunks: 100, bytes: 100 }
+  readonly rejectedProjects = new RejectedProjects(this.clock)
   readonly held = { chunks: 0, bytes: 0 }
   heldInAllShards = 0
   readonly delivery = { repairs: 0, chunksInRepair: 0 }
@@ -109,6 +111,7 @@ export class ShardFixture {
         },
       },
       heldInAllShards: () => 7,
+      rejectedProjects: this.rejectedProjects,
       chunkBudget: this.#budget('chunks'),
       byteBudget: this.#budget('bytes'),
       insertNothing: async () => this.#request('insert nothing'),

@@ -13,6 +13,7 @@ import { SimulatedClickHouse } from '../../../../test/simulator/simulated-clickh
 import { BatchSplitter, type BatchSplitterDependencies, type PartsResult } from '../../src/batch-splitter.ts'
 import type { BatchInRepair, Recovery } from '../../src/batch.ts'
 import { InsertHealth } from '../../src/insert-health.ts'
+import { RejectedProjects } from '../../src/rejected-projects.ts'
 import { Retrier } from '../../src/retrier.ts'
 import { observeQueries, WorkerEvents } from '../../src/worker-events.ts'
 import { makeChunk, makeRow } from './chunks.ts'
@@ -113,10 +114,10 @@ export class SplitterFixture {
         frameInserter,
         storedRows: {
           find: async (rows) => {
-            const texts = [...rows]
-            calls.push(`look up ${texts.map((text) => rowKey(text).id).join(' ')}`)
+            const keys = [...rows]
+            calls.push(`look up ${keys.map(({ id }) => id).join(' ')}`)
             this.beforeLookup()
-            return this.isVisible ? this.table.find(texts) : new Set()
+            return this.isVisible ? this.table.find(keys) : new Set()
           },
         },
       }),
@@ -146,6 +147,7 @@ export class SplitterFixture {
           return this.findSuspects(rows.map((row) => rowKey(row).id))
         },
       },
+      rejectedProjects: new RejectedProjects(clock),
       retrier: this.retrier,
       health: this.health,
       clock,

@@ -4,6 +4,7 @@ import { HeldBudget } from '../../src/collector.ts'
 import { InsertHealth } from '../../src/insert-health.ts'
 import { workerLimits } from '../../src/limits.ts'
 import { Progress, type WatchedShard } from '../../src/progress.ts'
+import { RejectedProjects } from '../../src/rejected-projects.ts'
 import { Retrier } from '../../src/retrier.ts'
 import { fetchLimits, type Shard } from '../../src/shard.ts'
 import { type ShardDependencies, type ShardQueue, startShard } from '../../src/shards.ts'
@@ -169,6 +170,7 @@ export class WorkerFixture {
       insertNothing: () => frameInserter.insert([], 'nothing'),
       insertSlots: this.insertSlots,
       repairPermits: new Semaphore(2, signal),
+      rejectedProjects: new RejectedProjects(clock),
       chunkBudget: new HeldBudget(workerLimits.chunksMax),
       byteBudget: new HeldBudget(workerLimits.heldBytesMax),
       heldInAllShards: () => this.heldChunks,
