@@ -41,7 +41,9 @@ export class RowCheck {
     const conditions = constraints.map(({ expression }, i) => `ifNull((${expression}), 0) = 0, ${i + 1}`)
     const violated = conditions.length === 0 ? '0' : `multiIf(${conditions.join(', ')}, 0)`
     const suspects = new Map<string, ClickHouseError | undefined>()
-    for (const portion of inPortions(rows, PORTION_ROWS_MAX, PORTION_BYTES_MAX, Buffer.byteLength)) {
+    for (const portion of inPortions(rows, PORTION_ROWS_MAX, PORTION_BYTES_MAX, (row) =>
+      Buffer.byteLength(row),
+    )) {
       const from = fromRows(columns, portion)
       const [{ parsed, violations } = { parsed: 0, violations: [] }] = await this.#select<{
         parsed: number
