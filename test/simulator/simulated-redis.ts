@@ -118,11 +118,9 @@ export class SimulatedRedis {
 
   add(chunkId: string, chunk: Chunk, notAfterMs: number): void {
     if (this.#time.nowMs > notAfterMs) throw new Error('the deadline has passed')
-    // BullMQ ignores an add of a job that exists.
-    if (this.#disk.jobs.has(chunkId)) return
+    if (this.#disk.jobs.has(chunkId) || this.#valid(this.#disk.owners.get(chunkId)) !== undefined) return
     const { totals } = this.#disk
-    if (this.#valid(this.#disk.owners.get(chunkId)) === undefined)
-      this.#disk.totals = { ...totals, added: totals.added + chunk.rows }
+    this.#disk.totals = { ...totals, added: totals.added + chunk.rows }
     this.#disk.jobs.set(chunkId, { chunk, lock: undefined })
     this.#disk.wait = [...this.#disk.wait, chunkId]
   }

@@ -71,9 +71,9 @@ const OWN_KEYS = 3
  * record. ARGV: the arguments of BullMQ's add script, the number of rows of the chunk, or -1 without a chunk, and the fence in ms since
  * 1970. If there are records, also their lifetime in ms, the number of records that a quota allows, and the values of the records; an empty
  * one is not stored. Returns Redis' clock, and whether the fence has passed, in which case it stores nothing. If any record exists already,
- * or has no room in its quota, it stores nothing and also returns what it found for each record. A second run changes nothing but the
- * counter of BullMQ: rows are counted when their chunk is neither in the queue nor in a batch, from which it may have left the queue
- * already.
+ * or has no room in its quota, it stores nothing and also returns what it found for each record. A second run adds no job: the
+ * chunk is in the queue, or in a batch, from which it may have left the queue already. As a job it would wait, perhaps for longer than the
+ * record of its batch lives, and would then be inserted again.
  *
  * A quota never counts less than the records that have not expired. It counts them for a part of the window longer, and costs two
  * commands per run. A quota that is used up does not affect lookups of existing records.
@@ -89,9 +89,9 @@ local rows = tonumber(ARGV[${addScript.args + 1}])
 local function add()
   if rows < 0 then return end
   local job, batch, totals = unpack(KEYS, ${addScript.keys + 1}, ${addScript.keys + OWN_KEYS})
-  local isNew = redis.call('EXISTS', job, batch) == 0
+  if redis.call('EXISTS', job, batch) > 0 then return end
   addJob()
-  if isNew then redis.call('HINCRBY', totals, '${totalsField.added}', rows) end
+  redis.call('HINCRBY', totals, '${totalsField.added}', rows)
 end
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + time[2] / 1000

@@ -135,6 +135,14 @@ async function expectOneAdd(withinMs: number, suspension: () => unknown): Promis
   expect(result).toBe('unavailable')
 }
 
+it('adds no job for a chunk that is in a batch, since its first attempt was delivered', async () => {
+  await fixture.redis.set(fixture.names.chunkKey('delivered'), 'batch')
+  await addRecorded('delivered', chunk)
+  await add('delivered')
+  expect(await waitingIds()).toEqual([])
+  expect(await fixture.redis.exists(fixture.names.idempotencyKey('delivered'), fixture.names.totalsKey)).toBe(1)
+})
+
 /** The names of the keys that the add has left in Redis. */
 async function keysOfDelayed(run: (withinMs: number) => Promise<unknown>): Promise<string[]> {
   proxy.hold('request')
