@@ -5,7 +5,8 @@ import { scrape, sumOf } from '@sluice/harness/metrics'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import { clickhouseEnvironment, type Installation } from '@sluice/local'
 import { ChunkQueue, encodeChunk, queueNames, type QueueNames } from '@sluice/queue'
-import { makeRowPrefix, rowAsJson, shapeRow } from '@sluice/rows'
+import { makeRowPrefix, rowAsJson } from '@sluice/rows'
+import { rowOf } from '@sluice/rows/testing'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { randomUUIDv7 } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -48,9 +49,7 @@ async function addLetter(text: string, id: string = randomUUIDv7()): Promise<voi
 
 function row(message: string, id: string = randomUUIDv7()): string {
   const start = makeRowPrefix({ projectId: 'demo', retentionDays: 30, receivedAtMs: Date.now() })
-  const shaped = shapeRow({ level: 'info', message }, id, start, false)
-  if ('error' in shaped) throw new Error(shaped.error.message)
-  return shaped.row
+  return rowOf({ level: 'info', message }, id, start)
 }
 
 async function add(rows: readonly string[]): Promise<void> {

@@ -111,8 +111,7 @@ describe('metadata', () => {
     })
     const stored = Object.fromEntries(rows.map(({ message, metadata_text: json }) => [message, json]))
     // Compares the strings: JavaScript can represent neither large integers nor 1e400.
-    const canonical = hardCases.map(([name, metadata]) => [name, metadata.replaceAll('\\u2028', '\u2028')])
-    expect(stored).toEqual(Object.fromEntries(canonical))
+    expect(stored).toEqual(Object.fromEntries(hardCases))
   })
 
   it('can be queried by path, even next to numbers beyond 64 bits', async () => {

@@ -39,7 +39,7 @@ function rowOf(entry: Json): Json {
   const columns = ['level', 'message', 'environment', 'source', 'service', 'url', 'pathname', 'stack']
   return {
     ...Object.fromEntries(columns.map((name) => [name, entry[name] ?? ''])),
-    metadata_text: JSON.stringify(foldedMetadata(entry)),
+    metadata_text: foldedMetadata(entry),
     ...(typeof entry['timestamp'] === 'string'
       ? { epoch_us: epochUs(entry['timestamp']) }
       : { is_receipt: 1 }),

@@ -86,7 +86,7 @@ it('has no import cycle between folders, files or packages', () => {
  * replaces. Raising a budget is a decision: its reason goes next to the number.
  */
 const budgets: Readonly<Record<string, number>> = {
-  'apps/api': 10_050,
+  'apps/api': 6_600,
   // With `rows delete`, retention, `projects accept`, processes that are silent.
   'apps/cli': 3_500,
   // With the search for rejected rows, and batches of their own for projects that have some.
@@ -99,9 +99,11 @@ const budgets: Readonly<Record<string, number>> = {
   // With the identity of the registry: an empty Redis is no unknown key.
   'packages/projects': 1_000,
   'packages/queue': 2_300,
-  'packages/records': 600,
-  'packages/row-scanner': 500,
-  'packages/rows': 1_250,
+  // With the tables that the scanner has in its memory.
+  'packages/records': 625,
+  // With what it says about the records of all protocols.
+  'packages/row-scanner': 1_150,
+  'packages/rows': 450,
   'packages/runtime': 1_900,
   'packages/schema': 150,
   'packages/traces': 300,

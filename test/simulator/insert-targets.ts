@@ -8,7 +8,8 @@ import {
   logsTable,
   StoredRows,
 } from '@sluice/clickhouse'
-import { compressRows, makeRowPrefix, rowAsJson, rowKey, shapeRow } from '@sluice/rows'
+import { compressRows, makeRowPrefix, rowAsJson, rowKey } from '@sluice/rows'
+import { rowOf } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
 import { onTestFinished } from 'vitest'
 import {
@@ -129,9 +130,7 @@ export async function openRealTargets(): Promise<InsertTargets> {
     const prefix = makeRowPrefix({ projectId, retentionDays: 30 + partition, receivedAtMs })
     const message = rejected === 'poison' ? '{x' : '{}'
     const url = rejected === 'unknown' ? { url: '[' } : {}
-    const shaped = shapeRow({ level: 'info', message, ...url }, id, prefix, false)
-    if ('error' in shaped) throw new Error(shaped.error.message)
-    return shaped.row
+    return rowOf({ level: 'info', message, ...url }, id, prefix)
   }
   const letterOf = (row: ScenarioRow): DeadLetter => ({
     code: 'A_CODE',

@@ -1,7 +1,7 @@
 import { Dependencies, exportProcess, Metrics, redisDependency, Reporting, startOpsServer } from '@sluice/ops'
 import { Registry, RegistryCheck } from '@sluice/projects'
 import { ChunkQueue, ShardCount, shardNames } from '@sluice/queue'
-import { EntryValidator, IdSource } from '@sluice/rows'
+import { IdSource } from '@sluice/rows'
 import {
   connectRedis,
   createLogger,
@@ -164,7 +164,7 @@ await runProcess({
       logger,
       random: Math.random,
     })
-    const intake = new Intake(new EntryValidator(), ids)
+    const intake = new Intake(clock.nowMs)
     exportApi(metrics, { requests: counts, authenticator, intake, overload, bodies, bytesInFlight })
     const redisCheck = redisDependency(redis)
     const dependencies = stoppedAtEnd(

@@ -128,6 +128,13 @@ export interface FieldError {
   readonly message: string
 }
 
+interface ProblemExtra {
+  readonly errors?: readonly FieldError[]
+  readonly headers?: Readonly<Record<string, string>>
+  /** Why the scanner has rejected the body: what was read of it is charged. */
+  readonly cause?: Error
+}
+
 /**
  * An error that is returned as a problem document (RFC 9457). When it is thrown, nothing has been enqueued. The exception is
  * `queue_unavailable`: the entries may have been enqueued.
@@ -139,13 +146,9 @@ export class Problem extends Error {
   readonly headers: Readonly<Record<string, string>>
 
   /** @param detail explains to the sender what is wrong with this request, if the usual detail of the code does not */
-  constructor(
-    code: ProblemCode,
-    detail?: string,
-    extra: { errors?: readonly FieldError[]; headers?: Readonly<Record<string, string>> } = {},
-  ) {
+  constructor(code: ProblemCode, detail?: string, extra: ProblemExtra = {}) {
     const usual: { title: string; detail?: string } = problems[code]
-    super(detail ?? usual.detail ?? `${usual.title}.`)
+    super(detail ?? usual.detail ?? `${usual.title}.`, { cause: extra.cause })
     this.code = code
     this.errors = extra.errors ?? []
     this.headers = extra.headers ?? {}

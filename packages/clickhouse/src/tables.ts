@@ -5,7 +5,7 @@ export const logsTable = 'logs'
 /** The table of migrations/0002-dead-letters.sql. */
 export const deadLettersTable = 'dead_letters'
 
-/** Inserts rows in the form that `shapeRow` makes. */
+/** Inserts rows in the form that the scanner makes. */
 export const logsInsertQuery = `INSERT INTO ${logsTable} (${rowColumns.join(', ')}) FORMAT TabSeparated`
 
 /** Inserts rows in the form that `rowAsJson` makes. */

@@ -1,4 +1,5 @@
-import { makeRowPrefix, type RequestStamp, shapeRow } from '@sluice/rows'
+import { makeRowPrefix, type RequestStamp } from '@sluice/rows'
+import { rowOf } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
 import { inject } from 'vitest'
 import { type ClickHouseClient, connectClickHouse, readRows } from '../src/client.ts'
@@ -24,9 +25,7 @@ export function makeRow(
   const prefix = makeRowPrefix({ retentionDays: 30, receivedAtMs: Date.now(), ...stamp })
   const { message = 'm', timestamp } = fields
   const entry = { level: 'info', message, ...(timestamp !== undefined && { timestamp }) } as const
-  const shaped = shapeRow(entry, id, prefix, false)
-  if ('error' in shaped) throw new Error(shaped.error.message)
-  return shaped.row
+  return rowOf(entry, id, prefix)
 }
 
 /** Attempts to insert that wait for nothing. */

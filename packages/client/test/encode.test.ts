@@ -1,4 +1,4 @@
-import { EntryValidator } from '@sluice/rows'
+import { EntryValidator } from '@sluice/rows/testing'
 import type { Entry as ServerEntry } from '@sluice/schema'
 import { limits } from '@sluice/schema/limits'
 import * as fc from 'fast-check'

@@ -140,7 +140,9 @@ it('adds no job for a chunk that is in a batch, since its first attempt was deli
   await addRecorded('delivered', chunk)
   await add('delivered')
   expect(await waitingIds()).toEqual([])
-  expect(await fixture.redis.exists(fixture.names.idempotencyKey('delivered'), fixture.names.totalsKey)).toBe(1)
+  expect(await fixture.redis.exists(fixture.names.idempotencyKey('delivered'), fixture.names.totalsKey)).toBe(
+    1,
+  )
 })
 
 /** The names of the keys that the add has left in Redis. */

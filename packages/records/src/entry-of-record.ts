@@ -1,7 +1,7 @@
 import { entryFields } from '@sluice/schema'
 import { type Level, type LevelReading, readLevel, readMongoLevel } from './levels.ts'
 import { addMember, isPlainObject, type Members, setMember } from './members.ts'
-import { isParent, type NameRole, type Role, roleOfName } from './names.ts'
+import { isParent, type NameRole, type Role, roleOfName, roles } from './names.ts'
 import { readTime } from './times.ts'
 import {
   readEnvironment,
@@ -77,11 +77,11 @@ function jsonOf(record: Fields): string {
 function findUses(record: Fields): Uses {
   const uses: Uses = new Map()
   const offer = (name: string, child: string | undefined, { role, rank }: NameRole, value: unknown): void => {
-    const reader = readers[role]
-    const total = rank + reader.rank
-    if ((uses.get(reader.field)?.rank ?? Number.POSITIVE_INFINITY) <= total) return
-    const read = reader.read(value, child ?? name, record)
-    if (read !== undefined) uses.set(reader.field, { rank: total, name, child, value: read })
+    const { field, rank: rankOfRole } = roles[role]
+    const total = rank + rankOfRole
+    if ((uses.get(field)?.rank ?? Number.POSITIVE_INFINITY) <= total) return
+    const read = readers[role](value, child ?? name, record)
+    if (read !== undefined) uses.set(field, { rank: total, name, child, value: read })
   }
   for (const name of Object.keys(record)) {
     const value = record[name]
@@ -100,38 +100,24 @@ function findUses(record: Fields): Uses {
   return uses
 }
 
-interface RoleReader {
-  readonly field: string
-  /** Added to the ranks of the names. No role has 100 of them. */
-  readonly rank: number
-  /** Undefined if the value is not usable. */
-  read(value: unknown, name: string, record: Fields): unknown
-}
+/** Undefined if the value is not usable. */
+type RoleReader = (value: unknown, name: string, record: Fields) => unknown
 
-/** Names of levels say more than numbers, and `service` says more than `name`. */
 const readers: Readonly<Record<Role, RoleReader>> = {
-  time: { field: 'timestamp', rank: 0, read: readTime },
-  level: {
-    field: 'level',
-    rank: 0,
-    read: (value, name, record) => readLevel(value, isSyslogNumber(name, record) ? 'syslog' : 'pino'),
-  },
-  levelSyslog: { field: 'level', rank: 100, read: (value) => readLevel(value, 'syslog') },
-  levelOtel: { field: 'level', rank: 200, read: (value) => readLevel(value, 'otel') },
-  levelPython: { field: 'level', rank: 300, read: (value) => readLevel(value, 'python') },
-  message: { field: 'message', rank: 0, read: readMessage },
-  service: { field: 'service', rank: 0, read: readService },
-  serviceOfBunyan: {
-    field: 'service',
-    rank: 100,
-    read: (value, _name, record) => (isBunyanRecord(record) ? readService(value) : undefined),
-  },
-  environment: { field: 'environment', rank: 0, read: readEnvironment },
-  source: { field: 'source', rank: 0, read: readSource },
-  url: { field: 'url', rank: 0, read: readUrl },
-  pathname: { field: 'pathname', rank: 0, read: readPathname },
-  stack: { field: 'stack', rank: 0, read: readStack },
-  metadata: { field: 'metadata', rank: 0, read: (value) => (isPlainObject(value) ? value : undefined) },
+  time: readTime,
+  level: (value, name, record) => readLevel(value, isSyslogNumber(name, record) ? 'syslog' : 'pino'),
+  levelSyslog: (value) => readLevel(value, 'syslog'),
+  levelOtel: (value) => readLevel(value, 'otel'),
+  levelPython: (value) => readLevel(value, 'python'),
+  message: readMessage,
+  service: readService,
+  serviceOfBunyan: (value, _name, record) => (isBunyanRecord(record) ? readService(value) : undefined),
+  environment: readEnvironment,
+  source: readSource,
+  url: readUrl,
+  pathname: readPathname,
+  stack: readStack,
+  metadata: (value) => (isPlainObject(value) ? value : undefined),
 }
 
 /** Elsewhere `name` is the name of a logger or of a thing. */

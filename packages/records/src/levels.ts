@@ -53,7 +53,7 @@ function normalize(name: string): string {
   return name.length > NAME_CHARACTERS_MAX ? '' : name.trim().toLowerCase()
 }
 
-interface Numbering {
+export interface Numbering {
   readonly levels: ReadonlyMap<number, Level>
   /** The numbers that mean exactly a level of the contract. */
   readonly exact: readonly number[]
@@ -65,7 +65,7 @@ function numbered(first: number, step: number, ...found: readonly Level[]): Read
 
 const otelLevels: readonly Level[] = ['debug', 'debug', 'info', 'warn', 'error', 'error']
 
-const numberings = {
+export const numberings = {
   /** OpenTelemetry: 1 (trace) to 24 (fatal), four for each of its six severities. */
   otel: {
     levels: numbered(1, 1, ...otelLevels.flatMap((level) => [level, level, level, level])),
@@ -107,11 +107,6 @@ export function readLevelName(name: string): LevelReading | undefined {
   return level === undefined ? undefined : { level, isExact: isSynonym(name) }
 }
 
-/** @param severity 0 (emergency) to 7 (debug), by RFC 5424 */
-export function levelOfSyslogSeverity(severity: number): Level | undefined {
-  return numberings.syslog.levels.get(severity)
-}
-
 /** The severities of MongoDB: a letter, and a digit for the verbosity of debug messages. */
 export function readMongoLevel({ t, s }: Readonly<Record<string, unknown>>): LevelReading | undefined {
   if (!isMongoDate(t) || typeof s !== 'string' || s.length > 2) return undefined
@@ -119,6 +114,6 @@ export function readMongoLevel({ t, s }: Readonly<Record<string, unknown>>): Lev
   const level = mongoLevels.get(letter)
   return level === undefined ? undefined : { level, isExact: s !== 'F' && letter !== 'D' }
 }
-const mongoLevels: ReadonlyMap<string, Level> = new Map(
+export const mongoLevels: ReadonlyMap<string, Level> = new Map(
   Object.entries({ F: 'error', E: 'error', W: 'warn', I: 'info', D: 'debug' } as const),
 )

@@ -31,20 +31,44 @@ const namesByRole = {
   metadata: 'metadata',
 }
 
+/** The field of a role, and what is added to the ranks of its names: no role has 100 of them. */
+export interface RoleUse {
+  readonly field: string
+  readonly rank: number
+}
+
+/** Names of levels say more than numbers, and `service` says more than `name`. */
+export const roles: Readonly<Record<Role, RoleUse>> = {
+  time: { field: 'timestamp', rank: 0 },
+  level: { field: 'level', rank: 0 },
+  levelSyslog: { field: 'level', rank: 100 },
+  levelOtel: { field: 'level', rank: 200 },
+  levelPython: { field: 'level', rank: 300 },
+  message: { field: 'message', rank: 0 },
+  service: { field: 'service', rank: 0 },
+  serviceOfBunyan: { field: 'service', rank: 100 },
+  environment: { field: 'environment', rank: 0 },
+  source: { field: 'source', rank: 0 },
+  url: { field: 'url', rank: 0 },
+  pathname: { field: 'pathname', rank: 0 },
+  stack: { field: 'stack', rank: 0 },
+  metadata: { field: 'metadata', rank: 0 },
+}
+
 export interface NameRole {
   readonly role: Role
   /** Names with a smaller rank come first. */
   readonly rank: number
 }
 
-const rolesByName: ReadonlyMap<string, NameRole> = new Map(
+export const rolesByName: ReadonlyMap<string, NameRole> = new Map(
   Object.entries(namesByRole).flatMap(([role, names]) =>
     names.split(' ').map((name, rank): [string, NameRole] => [name, { role: role as Role, rank }]),
   ),
 )
 
 /** The names of objects that have fields of an entry, such as `log` of `log.level`. */
-const parents: ReadonlySet<string> = new Set(
+export const parents: ReadonlySet<string> = new Set(
   [...rolesByName.keys()].filter((name) => name.includes('.')).map((name) => name.split('.')[0] ?? ''),
 )
 

@@ -8,7 +8,7 @@ const environmentNames: Readonly<Record<Environment, readonly string[]>> = {
   staging: ['staging', 'stage', 'stg'],
   production: ['production', 'prod', 'prd'],
 }
-const environmentsByName: ReadonlyMap<string, Environment> = new Map(
+export const environmentsByName: ReadonlyMap<string, Environment> = new Map(
   environments.flatMap((environment) =>
     environmentNames[environment].map((name): [string, Environment] => [name, environment]),
   ),

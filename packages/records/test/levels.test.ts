@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { levelOf, levelOfSyslogSeverity } from '../src/index.ts'
+import { levelOf, readLevel } from '../src/index.ts'
 
 describe('the name of a level', () => {
   test.each([
@@ -23,7 +23,7 @@ describe('the name of a level', () => {
 })
 
 test('the severities of syslog have levels, and other numbers have none', () => {
-  const read = [0, 1, 2, 3, 4, 5, 6, 7].map(levelOfSyslogSeverity)
+  const read = [0, 1, 2, 3, 4, 5, 6, 7].map((number) => readLevel(number, 'syslog')?.level)
   expect(read).toEqual(['error', 'error', 'error', 'error', 'warn', 'info', 'info', 'debug'])
-  for (const number of [-1, 8, 3.5, Number.NaN]) expect(levelOfSyslogSeverity(number)).toBeUndefined()
+  for (const number of [-1, 8, 3.5, Number.NaN]) expect(readLevel(number, 'syslog')).toBeUndefined()
 })

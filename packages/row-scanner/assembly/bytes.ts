@@ -6,6 +6,7 @@ export const FORM_FEED: u8 = 0x0c
 export const CARRIAGE_RETURN: u8 = 0x0d
 export const SPACE: u8 = 0x20
 export const QUOTE: u8 = 0x22
+export const PLUS: u8 = 0x2b
 export const COMMA: u8 = 0x2c
 export const MINUS: u8 = 0x2d
 export const DOT: u8 = 0x2e
@@ -29,14 +30,17 @@ export const LOWER_U: u8 = 0x75
 export const OPEN_BRACE: u8 = 0x7b
 export const CLOSE_BRACE: u8 = 0x7d
 
-/** The literals of JSON: their first four bytes as one little-endian number. */
-export const NULL: u32 = 0x6c6c756e
-export const TRUE: u32 = 0x65757274
-export const FALS: u32 = 0x736c6166
-
 export function isDigit(byte: u8): bool {
   // Bytes below the zero wrap around to large numbers.
   return <u8>(byte - ZERO) < 10
+}
+
+/** Whether two strings of a length are the same. Up to seven bytes after them are read. */
+export function isEqual(a: i32, b: i32, bytes: i32): bool {
+  const end = a + bytes - 8
+  for (; a <= end; a += 8, b += 8) if (load<u64>(a) !== load<u64>(b)) return false
+  const left = end + 8 - a
+  return left === 0 || (load<u64>(a) ^ load<u64>(b)) << (<u64>(64 - (left << 3))) === 0
 }
 
 /** Above this length, `memory.copy` is faster. */

@@ -3,5 +3,13 @@
 export declare const timestamp: i32
 export declare const level: i32
 export declare const message: i32
+export declare const environment: i32
+export declare const source: i32
+export declare const service: i32
+export declare const url: i32
+export declare const pathname: i32
+export declare const stack: i32
 /** The last column. */
 export declare const metadata: i32
+/** The place of the field in the schema. */
+export declare const timestampField: i32

@@ -1,202 +1,262 @@
-import {
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COLON,
-  COMMA,
-  copy,
-  NEWLINE,
-  NULL,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-  TAB,
-} from './bytes'
-import * as columns from './columns'
+import { NEWLINE } from './bytes'
 import { Cursor } from './cursor'
+import { takeEntry } from './entry'
+import { Errors } from './errors'
 import { Field, fieldAfter } from './fields'
-import { writeId, writeTimestamp } from './host'
+import { Ids } from './ids'
 import { entriesPerRequestMax } from './limits'
-import { BODY, METADATA, RECEIVED_AT, ROW_START, ROWS } from './memory'
-import { Metadata } from './metadata'
-import { ABSENT, Text, WITHOUT_TEXT } from './texts'
-import { isPlainUtc } from './timestamps'
+import { newlineFrom } from './lines'
+import { makeConstants } from './loggers/constants'
+import { indexWords } from './loggers/words'
+import { BODY, TAPE } from './memory'
+import { readRequest as readOtlpJson } from './otlp/json'
+import { readRequest as readOtlp } from './otlp/protobuf'
+import { Records } from './records'
+import { Rows } from './rows'
+import { Malformed } from './shippers/bulk'
+import { columnOf, lineOf } from './strings'
+import { ARRAY, Node, NODE_BYTES, OBJECT, REPEATED } from './tape'
+import { readText, Text } from './text'
+import { Wire } from './wire'
 
 export {
   BODY,
   BODY_BYTES_MAX,
   COLUMNS_MAX,
+  ERRORS,
   FIELDS,
   FIELDS_BYTES_MAX,
-  LEVELS_MAX,
-  LOG_RECORDS,
-  LOG_RECORDS_BYTES_MAX,
+  ID,
+  ITEMS,
+  LETTERS,
+  NUMBERINGS,
   ORIGIN,
   ORIGIN_BYTES_MAX,
-  OTLP_TEXTS,
-  OTLP_TEXTS_BYTES_MAX,
+  PIECES,
+  POWERS,
   RECEIVED_AT,
   ROW_OWN_BYTES_MAX,
   ROW_START,
   ROWS,
-  SLACK,
+  TAPE,
+  TAPE_BYTES_MAX,
+  WORDS,
+  WORDS_MAX,
 } from './memory'
+export { timestampEnd, timestampStart } from './entry'
+export { scanLokiJson } from './loki/json'
+export { scanLoki } from './loki/protobuf'
+export { setSeed } from './names'
+export { scanBulk } from './shippers/bulk'
+export { scanDatadog } from './shippers/datadog'
+export { scanHecEvents, scanHecLines } from './shippers/hec'
 
-export { linesEnd, setOrigin, takenTo, transcode } from './otlp/index'
+/** What a body is. `kinds` in `src/scanner.ts` has the same order. */
+const INVALID_JSON: i32 = 0
+const SINGLE: i32 = 1
+const BATCH: i32 = 2
+const OTLP: i32 = 3
+/** Neither an object nor an array. */
+const OTHER: i32 = 4
+/** An object whose "logs" is not an array. */
+const WRONG_LOGS: i32 = 5
 
-/** `logs`, the field of an object with a batch of entries, as one little-endian number. */
-const LOGS: u32 = 0x73676f6c
-/** The length of `"logs"`, including both quotes. */
-const LOGS_BYTES: i32 = 6
+/** The number of entries in the body, valid or not. */
+let entries: i32 = 0
 
-/** The length of a UUID. */
-const ID_BYTES: i32 = 36
+export function entryCount(): i32 {
+  return entries
+}
 
-let end: i32 = ROWS
-let rowStartBytes: i32 = 0
-let receivedAtBytes: i32 = 0
+export function rowCount(): i32 {
+  return Rows.count
+}
 
-/** Called after JavaScript has written another prefix: the lengths of the texts at `ROW_START` and `RECEIVED_AT`. */
+export function rowsEnd(): i32 {
+  return Rows.end
+}
+
+export function recordCount(): i32 {
+  return Records.count
+}
+
+/** The number of pieces at `PIECES`. */
+export function pieceCount(): i32 {
+  return Records.pieces
+}
+
+export function errorCount(): i32 {
+  return Errors.count
+}
+
+/** What must follow at the place where the body is invalid. */
+export function fault(): i32 {
+  return Cursor.fault
+}
+
+export function faultAt(): i32 {
+  return Cursor.at
+}
+
+/** The place of the fault in its text, counted from 1. Columns are characters. */
+export function faultLine(): i32 {
+  return lineOf(Text.start, Cursor.at)
+}
+
+export function faultColumn(): i32 {
+  return columnOf(Text.start, Cursor.at)
+}
+
+export function textEnd(): i32 {
+  return Text.end
+}
+
+/** Why the body is not the message of the protocol. */
+export function messageFault(): i32 {
+  return Wire.fault
+}
+
+/** The place of the fault in the memory, or the number of the part with a wrong type. */
+export function messageFaultAt(): i32 {
+  return Wire.faultAt
+}
+
+/** Why an action of a bulk request is malformed, and the number of its line. */
+export function malformedReason(): i32 {
+  return Malformed.reason
+}
+
+export function malformedLine(): i32 {
+  return Malformed.line
+}
+
+/** Called at the start, after JavaScript has written the words of loggers and has set the seed. */
+export function useWords(
+  names: i32,
+  levels: i32,
+  environments: i32,
+  contractLevels: i32,
+  contractEnvironments: i32,
+): void {
+  indexWords(names, levels, environments)
+  makeConstants(contractLevels, contractEnvironments)
+}
+
+/** Called after JavaScript has written another prefix: the lengths of the strings at `ROW_START` and `RECEIVED_AT`. */
 export function setStamp(rowStart: i32, receivedAt: i32): void {
-  rowStartBytes = rowStart
-  receivedAtBytes = receivedAt
+  Rows.stamp(rowStart, receivedAt)
+}
+
+/** Called after JavaScript has written the first id of another millisecond to `ID`. */
+export function restartIds(): void {
+  Ids.restart()
 }
 
 /**
- * Scans the body at `BODY`, which is followed by a zero, into the rows at `ROWS`.
+ * Scans the body at `BODY`, which is followed by a zero.
  *
  * @param bytes the length of the body
- * @param lines whether the body has an entry per line, or is one JSON text
- * @returns the number of rows; -1 for one entry that is not a batch; 0 if the body is left to the parser
+ * @returns what the body is
  */
-export function scan(bytes: i32, lines: bool): i32 {
-  Cursor.at = BODY
-  end = ROWS
-  let rows: i32
-  if (lines) rows = scanLines()
-  else if (Cursor.next() === OPEN_BRACE && !isAtLogs()) rows = scanEntry() ? -1 : 0
-  else rows = scanBatch()
-  Cursor.next()
-  return Cursor.at === BODY + bytes ? rows : 0
+export function scan(bytes: i32): i32 {
+  clear()
+  if (!readText(BODY, BODY + bytes)) return INVALID_JSON
+  const kind = Node.of(TAPE).kind
+  if (kind === ARRAY) return takeEntries(TAPE)
+  return kind === OBJECT ? takeRoot() : OTHER
 }
 
-/** The end of the rows. */
-export function rowsEnd(): i32 {
-  return end
+/**
+ * Scans the body at `BODY`: OTLP logs in Protocol Buffers.
+ *
+ * @returns 0, or why the request is rejected
+ */
+export function scanOtlp(bytes: i32): i32 {
+  Records.clear()
+  return readOtlp(bytes)
 }
 
-/** The start of the timestamp in the last entry; 0 if the entry has none. */
-export function timestampStart(): i32 {
-  const timestamp = Text.of(columns.timestamp)
-  return timestamp.isThere ? timestamp.start : 0
+/** Makes records of the body that `scan` has found to be OTLP. @returns 0, or why the request is rejected */
+export function scanOtlpJson(): i32 {
+  Records.clear()
+  return readOtlpJson()
 }
 
-export function timestampEnd(): i32 {
-  return Text.of(columns.timestamp).end
-}
-
-/** Whether the object at the cursor begins with "logs", and is therefore a batch. Does not move the cursor. */
-function isAtLogs(): bool {
-  const start = Cursor.at
-  const isBatch =
-    Cursor.skip() === QUOTE &&
-    load<u32>(Cursor.at + 1) === LOGS &&
-    load<u8>(Cursor.at + LOGS_BYTES - 1) === QUOTE
-  Cursor.at = start
-  return isBatch
-}
-
-/** Scans an array of entries, alone or in an object with "logs". @returns their number; 0 to give up */
-function scanBatch(): i32 {
-  const isWrapped = Cursor.next() === OPEN_BRACE
-  if (isWrapped) {
+/** Scans the body at `BODY`, which has an entry per line. Lines end with LF or CRLF, optional for the last one. Blank lines do not count. */
+export function scanLines(bytes: i32): i32 {
+  clear()
+  const end = BODY + bytes
+  for (let start = BODY; start < end;) {
+    const lineEnd = newlineFrom(start, end)
+    // The text ends at this byte.
+    store<u8>(lineEnd, 0)
+    Cursor.at = start
     Cursor.skip()
-    Cursor.at += LOGS_BYTES
-    if (Cursor.next() !== COLON) return 0
-    Cursor.skip()
+    if (Cursor.at < lineEnd) takeLine(start, lineEnd)
+    if (lineEnd < end) store<u8>(lineEnd, NEWLINE)
+    start = lineEnd + 1
   }
-  if (Cursor.next() !== OPEN_BRACKET) return 0
-  let rows = 0
-  for (let byte = COMMA; byte !== CLOSE_BRACKET; rows += 1) {
-    if (byte !== COMMA || rows === entriesPerRequestMax) return 0
-    if (Cursor.skip() !== OPEN_BRACE || !scanEntry()) return 0
-    byte = Cursor.next()
-  }
-  if (isWrapped && Cursor.skip() !== CLOSE_BRACE) return 0
-  Cursor.at += 1
-  return rows
+  return BATCH
 }
 
-/** Scans lines, each of them an entry or blank. @returns the number of entries; 0 to give up */
-function scanLines(): i32 {
-  let rows = 0
-  let last = BODY
-  // The first entry needs no newline before it.
-  Cursor.lineEnd = BODY
-  for (; Cursor.next() === OPEN_BRACE; rows += 1) {
-    if (Cursor.lineEnd < last || rows === entriesPerRequestMax) return 0
-    const start = Cursor.at
-    if (!scanEntry() || Cursor.lineEnd > start) return 0
-    last = Cursor.at
-  }
-  return rows
+function clear(): void {
+  entries = 0
+  Rows.clear()
+  Errors.clear()
 }
 
-/** Scans the entry at the cursor into a row, and moves the cursor after it. */
-function scanEntry(): bool {
-  for (let column = 0; column <= columns.metadata; column += 1) Text.of(column).start = ABSENT
-  Metadata.clear()
-  let column = -1
-  for (let byte = COMMA; byte !== CLOSE_BRACE; byte = Cursor.next()) {
-    if (byte !== COMMA || Cursor.skip() !== QUOTE) return false
-    Cursor.at += 1
-    const field = fieldAfter(column)
-    if (field === null) return false
-    column = field.column
-    if (Text.of(column).start !== ABSENT) return false
-    Cursor.at += field.bytes + 1
-    if (Cursor.next() !== COLON || !scanValue(field, Cursor.skip())) return false
-  }
-  Cursor.at += 1
-  return Text.of(columns.level).isThere && Text.of(columns.message).isThere && writeRow()
+function takeLine(start: i32, end: i32): void {
+  const index = entries
+  entries += 1
+  if (index >= entriesPerRequestMax) return
+  if (readText(start, end)) takeEntry(TAPE, index)
+  else Errors.addFault(index, start, end)
 }
 
-function scanValue(field: Field, byte: u8): bool {
-  const isMetadata = field.column === columns.metadata
-  const text = Text.of(field.column)
-  if (byte === QUOTE) {
-    return !isMetadata && text.scan() && text.bytes <= field.bytesMax && field.allows(text.start)
+/** Takes an object that is an entry, has "logs" with entries, or has records of OTLP. */
+function takeRoot(): i32 {
+  let logs = 0
+  let hasResourceLogs = false
+  let isLikeEntry = false
+  const end = Node.of(TAPE).next
+  for (let address = TAPE + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
+    const name = Node.of(address)
+    if (name.has(REPEATED)) continue
+    if (isLogs(name)) logs = name.next
+    else if (isResourceLogs(name)) hasResourceLogs = true
+    else if (isOfEveryEntry(name)) isLikeEntry = true
   }
-  text.start = WITHOUT_TEXT
-  if (byte === OPEN_BRACE) return isMetadata && Metadata.copy()
-  if (load<u32>(Cursor.at) !== NULL) return false
-  Cursor.at += 4
-  return true
+  if (logs !== 0) return Node.of(logs).kind === ARRAY ? takeEntries(logs) : WRONG_LOGS
+  if (hasResourceLogs && !isLikeEntry) return OTLP
+  entries = 1
+  takeEntry(TAPE, 0)
+  return SINGLE
 }
 
-function writeRow(): bool {
-  let to = copy(end, ROW_START, rowStartBytes)
-  writeId(to)
-  to += ID_BYTES
-  store<u8>(to, TAB)
-  to = writeTime(to + 1)
-  if (to === 0) return false
-  for (let column = columns.timestamp + 1; column < columns.metadata; column += 1) {
-    store<u8>(to, TAB)
-    to = Text.of(column).write(to + 1)
-    if (to === 0) return false
-  }
-  store<u8>(to, TAB)
-  to = copy(to + 1, METADATA, Metadata.end - METADATA)
-  store<u8>(to, NEWLINE)
-  end = to + 1
-  return true
+/** `logs`, `resource` and `Logs`, as little-endian numbers. */
+const LOGS: u32 = 0x73676f6c
+const RESOURCE: u64 = 0x656372756f736572
+const UPPER_LOGS: u32 = 0x73676f4c
+
+function isLogs(name: Node): bool {
+  return name.bytes === 4 && load<u32>(name.start) === LOGS
 }
 
-/** @returns the end of the timestamp; 0 if the text is not a timestamp */
-function writeTime(to: i32): i32 {
-  const timestamp = Text.of(columns.timestamp)
-  if (!timestamp.isThere) return copy(to, RECEIVED_AT, receivedAtBytes)
-  if (isPlainUtc(timestamp.start, timestamp.end)) return copy(to, timestamp.start, timestamp.bytes)
-  const bytes = writeTimestamp(timestamp.start, timestamp.end, to)
-  return bytes === 0 ? 0 : to + bytes
+function isResourceLogs(name: Node): bool {
+  return name.bytes === 12 && load<u64>(name.start) === RESOURCE && load<u32>(name.start + 8) === UPPER_LOGS
+}
+
+function isOfEveryEntry(name: Node): bool {
+  const field = fieldAfter(-1, name)
+  return field !== 0 && Field.of(field).isRequired
+}
+
+function takeEntries(array: i32): i32 {
+  const end = Node.of(array).next
+  for (let address = array + NODE_BYTES; address < end; address = Node.of(address).next) {
+    // More entries are only counted.
+    if (entries < entriesPerRequestMax) takeEntry(address, entries)
+    entries += 1
+  }
+  return BATCH
 }

@@ -1,54 +1,112 @@
 // The memory map: addresses and sizes in bytes.
 
-/**
- * The room that is left after each area. Text is read and copied sixteen bytes at a time, so up to fifteen bytes after its end
- * are read and written as well. After the body, some more bytes are read.
- */
+/** The room after each area. Bytes are read and copied sixteen at a time, so up to fifteen bytes after an end are touched as well. */
 export const SLACK: i32 = 64
-/** Larger bodies are left to the parser. */
-export const BODY_BYTES_MAX: i32 = 1_048_576
+export const BODY_BYTES_MAX: i32 = 5_242_880
 /** An upper bound of the part of a row that is not from the body: the columns that the server adds, a timestamp, tabs. */
 export const ROW_OWN_BYTES_MAX: i32 = 1_024
-/** Upper bounds of the number of columns and of the levels of metadata. JavaScript checks both. */
-export const COLUMNS_MAX: i32 = 32
-export const LEVELS_MAX: i32 = 32
-/** Objects in metadata with more names are left to the parser, because each name is compared with all earlier ones. */
-export const NAMES_MAX: i32 = 32
+/** An upper bound of the number of columns that come from an entry. JavaScript checks it. */
+export const COLUMNS_MAX: i32 = 16
 
 /** The table of fields that JavaScript writes: see `fields.ts`. The compiler uses the memory before it. */
 export const FIELDS: i32 = 0x4000
 export const FIELDS_BYTES_MAX: i32 = 0x2000
 /** For -1 (the start of an entry) and then for each column: the address of the field that followed it last time. i32 each. */
 export const FOLLOWING: i32 = FIELDS + FIELDS_BYTES_MAX
-/** For each column: its text in the current entry: see `texts.ts`. */
-export const TEXTS: i32 = FOLLOWING + (COLUMNS_MAX + 1) * 4
-/** The hashes of the names in all open objects of the metadata, the innermost object last. i64 each. */
-export const NAMES: i32 = TEXTS + COLUMNS_MAX * 16
+/** For each column: the node of its value in the current entry; 0 if the entry has none. i32 each. */
+export const VALUES: i32 = FOLLOWING + (COLUMNS_MAX + 1) * 4
 /** The prefix of all rows of a request, and the time of receipt. Each has at most half of `ROW_OWN_BYTES_MAX` bytes. */
-export const ROW_START: i32 = NAMES + LEVELS_MAX * NAMES_MAX * 8
+export const ROW_START: i32 = 0x6800
 export const RECEIVED_AT: i32 = ROW_START + ROW_OWN_BYTES_MAX / 2 + SLACK
-/** For `otlp/`: the places of eight texts of the current record, the digits of a number, the date of a day, texts that JavaScript writes. */
-export const SPANS: i32 = RECEIVED_AT + ROW_OWN_BYTES_MAX / 2 + SLACK
-export const DIGITS: i32 = SPANS + SLACK
-export const DATE: i32 = DIGITS + SLACK
-export const OTLP_TEXTS: i32 = DATE + SLACK
-export const OTLP_TEXTS_BYTES_MAX: i32 = 2_048
+/** The id of the last row, or the first one of another millisecond. */
+export const ID: i32 = RECEIVED_AT + ROW_OWN_BYTES_MAX / 2 + SLACK
+/** Names and words in ASCII: see `literals.ts`. Written when the module starts, in its first page. */
+export const LITERALS: i32 = 0x7000
+export const LITERALS_MAX: i32 = 128
+export const LITERAL_BYTES: i32 = 64
+/** The powers of ten that JavaScript writes: see `doubles.ts`. */
+export const POWERS: i32 = LITERALS + LITERALS_MAX * LITERAL_BYTES
+export const POWERS_BYTES: i32 = 617 * 16
+/** The numbers of the groups of Protocol Buffers that are open. i32 each. */
+export const GROUPS: i32 = POWERS + POWERS_BYTES
+export const GROUPS_MAX: i32 = 100
 /**
- * What the records of a scope have in common, as JSON. With more, the records are left to the decoder, which first checks whether their
- * metadata is too large.
+ * What JavaScript writes of the names of loggers, and what is made of it at the start: see `loggers/words.ts` and `loggers/constants.ts`. The
+ * addresses of words have sixteen bits.
  */
-export const ORIGIN: i32 = OTLP_TEXTS + OTLP_TEXTS_BYTES_MAX + SLACK
-export const ORIGIN_BYTES_MAX: i32 = 16_384
-/** A part of ScopeLogs. It has to be written again when other requests have used the scanner, so it is not larger than a few slices of work. */
-export const LOG_RECORDS: i32 = ORIGIN + ORIGIN_BYTES_MAX + SLACK
-export const LOG_RECORDS_BYTES_MAX: i32 = 131_072
-/** An upper bound of the part of a line that is not a text of the record or its origin: names, numbers, times, ids. */
-export const LINE_OWN_BYTES_MAX: i32 = 1_024
+export const WORDS: i32 = GROUPS + GROUPS_MAX * 4 + SLACK
+export const WORDS_MAX: i32 = 256
+export const WORD_SLOTS: i32 = WORDS + WORDS_MAX * 48
+export const WORD_LENGTHS: i32 = WORD_SLOTS + 3 * 1_024 * 2
+/** For each numbering of levels, a byte for each number. */
+export const NUMBERINGS: i32 = WORD_LENGTHS + 1_024
+/** For each upper-case letter, the level of MongoDB. */
+export const LETTERS: i32 = NUMBERINGS + 4 * 64
+export const CONSTANTS: i32 = LETTERS + 32 + SLACK
+export const CONSTANTS_MAX: i32 = 32
+export const CONSTANT_TEXTS: i32 = CONSTANTS + CONSTANTS_MAX * 16
+/** The values of the fields of the current record: see `loggers/uses.ts`. */
+export const USES: i32 = CONSTANT_TEXTS + 256 + SLACK
+/** Short texts in another form: lower case, or an ordinary form of a time. */
+export const SCRATCH: i32 = USES + 10 * 16 + SLACK
+export const SCRATCH_BYTES: i32 = 512
+/** For deep values: a bit for each open bracket, 1 if it is the brace of an object. A body may consist of brackets. */
+export const BRACKETS: i32 = SCRATCH + SCRATCH_BYTES + SLACK
+/** The errors of entries: see `errors.ts`. */
+export const ERRORS: i32 = BRACKETS + BODY_BYTES_MAX / 8 + SLACK
+export const ERRORS_MAX: i32 = 16_384
+/** Where the pieces of a request end: three i32 each, see `records.ts`. */
+export const PIECES: i32 = ERRORS + ERRORS_MAX * 40
+export const PIECES_MAX: i32 = 4_096
+/** JSON Pointers of errors within metadata. */
+export const PATHS: i32 = PIECES + PIECES_MAX * 12
+export const PATHS_BYTES_MAX: i32 = 131_072
 /** The body, and a zero. */
-export const BODY: i32 = LOG_RECORDS + LOG_RECORDS_BYTES_MAX + SLACK
+export const BODY: i32 = PATHS + PATHS_BYTES_MAX + SLACK
+/** Decoded names and texts. They are never longer than in the body, but for bytes that are not UTF-8, which may become three. */
+export const NAMES: i32 = BODY + BODY_BYTES_MAX + SLACK
+/** The metadata of the current entry. No more is written when it is above its limit; one string before that may take six times the limit. */
+export const METADATA: i32 = NAMES + 4 * BODY_BYTES_MAX + SLACK
+export const METADATA_ROOM: i32 = 524_288
+/** Members of metadata that many records have in common. */
+export const COMMON: i32 = METADATA + METADATA_ROOM + BODY_BYTES_MAX + SLACK
+export const COMMON_BYTES_MAX: i32 = 131_072
+/** A message that is made of a value. */
+export const MESSAGE: i32 = COMMON + COMMON_BYTES_MAX + SLACK
+export const MESSAGE_BYTES_MAX: i32 = 131_072
+/** A string in a row takes at most twice its bytes in the body: a backslash in metadata has one byte in JSON and two in a row. */
+export const ROWS: i32 = MESSAGE + MESSAGE_BYTES_MAX + SLACK
+/** All rows of a request, and one more. What many records have in common is in each of their rows: JavaScript checks that there is room. */
+export const ROWS_ROOM: i32 = 40 * 1_048_576
+/** A hash table for the names of large objects: see `names.ts`. At most a fifth of the bytes of a body are names. */
+export const TABLE: i32 = ROWS + ROWS_ROOM + SLACK
+export const TABLE_SLOTS: i32 = 2_097_152
+/** The addresses of the names of unknown fields in the current entry. i32 each. */
+export const UNKNOWN: i32 = TABLE + TABLE_SLOTS * 8
+/** The members of the current record, and those of its metadata: see `loggers/members.ts`. i32 each. */
+export const RECORD: i32 = UNKNOWN + BODY_BYTES_MAX + SLACK
+export const KEPT: i32 = RECORD + BODY_BYTES_MAX + SLACK
+/** Texts that are made for the current record: its JSON, new names, the lines of a stack trace. */
+export const TEXTS: i32 = KEPT + BODY_BYTES_MAX + SLACK
+/** JSON that JavaScript passes with the body: what the URL of a request says about its records. */
+export const ORIGIN: i32 = TEXTS + 4 * BODY_BYTES_MAX + SLACK
+export const ORIGIN_BYTES_MAX: i32 = 262_144
+/** The items of a bulk request: see `shippers/bulk.ts`. */
+export const ITEMS: i32 = ORIGIN + ORIGIN_BYTES_MAX + SLACK
+export const ITEM_NUMBERS: i32 = 8
+export const ITEMS_MAX: i32 = 16_384
+/** The labels of a stream of Loki, as they are in metadata, and tables of names: see `loki/`. */
+export const LABELS: i32 = ITEMS + (ITEMS_MAX + 1) * ITEM_NUMBERS * 4 + SLACK
+export const LABELS_ROOM: i32 = 131_072
+export const LABEL_TEXT: i32 = LABELS + LABELS_ROOM
+export const LABEL_TEXT_ROOM: i32 = 131_072
+export const LABEL_TABLE: i32 = LABEL_TEXT + LABEL_TEXT_ROOM
+export const LINE_TABLE: i32 = LABEL_TABLE + 32_768
+/** Eight bytes for each name of a stream and each of a line. */
+export const FREE_NUMBERS: i32 = LINE_TABLE + 32_768
 /**
- * The metadata of the current entry, and after it the rows. Each text takes at most twice its bytes in the body: a backslash in
- * metadata has two bytes in JSON and four in a row, no other character grows more, and numbers do not grow.
+ * The nodes of the current entry: see `tape.ts`. No JSON has a value in less than two bytes. What is made for a record follows, such as the nodes
+ * of a resource and a scope of OTLP: see `Budget`.
  */
-export const METADATA: i32 = BODY + BODY_BYTES_MAX + SLACK
-export const ROWS: i32 = METADATA + 2 * BODY_BYTES_MAX + SLACK
+export const TAPE: i32 = FREE_NUMBERS + 1_048_576
+export const TAPE_BYTES_MAX: i32 = BODY_BYTES_MAX * 12 + 4_194_304

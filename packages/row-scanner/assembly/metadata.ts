@@ -1,259 +1,286 @@
 import {
   BACKSLASH,
+  BACKSPACE,
+  CARRIAGE_RETURN,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COLON,
   COMMA,
   copy,
-  DOT,
-  FALS,
-  isDigit,
-  LOWER_E,
-  MINUS,
-  NULL,
+  FORM_FEED,
+  LOWER_B,
+  LOWER_F,
+  LOWER_N,
+  LOWER_R,
+  LOWER_T,
+  LOWER_U,
+  NEWLINE,
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
-  TRUE,
-  UPPER_E,
+  TAB,
   ZERO,
 } from './bytes'
-import { Cursor } from './cursor'
-import { writeNumber } from './host'
-import { metadataBytesMax, metadataDepthMax } from './limits'
-import { METADATA, NAMES, NAMES_MAX } from './memory'
-import { escapeBytes, escaped, hexDigit, shortEscape, stops, writeCharacter } from './strings'
+import { writeInteger, writeSigned } from './integers'
+import { metadataBytesMax } from './limits'
+import { Literal, NAME_BYTES_MAX } from './literals'
+import { METADATA } from './memory'
+import { countNames } from './names'
+import { base64Bytes, writeScalar } from './scalars'
+import { ESCAPED, hexDigit, stops } from './strings'
+import { BYTES, CLEAN, HEX, Node, NODE_BYTES, OBJECT, REPEATED, STRING, TEXT } from './tape'
 
 /**
- * Up to this number of digits, JSON.stringify writes a number as it was written, unless its fraction ends in a zero. No two
- * decimals with this many digits are the same double, so none has a shorter form.
- */
-const DIGITS_MAX: i32 = 15
-/** The same for the fraction of a number below 1. With more digits it may be small enough to get an exponent. */
-const FRACTION_OF_ZERO_DIGITS_MAX: i32 = 6
-
-/** `u00` and a zero byte, as one number. */
-const U00: u32 = 0x00303075
-
-/** The factor is odd, and half of its bits are set. Two names with the same hash count as the same name: the parser gets the body. */
-const HASH_FACTOR: u64 = 0x9e3779b97f4a7c15
-
-/**
- * Copies a JSON object. The copy equals JSON.stringify(JSON.parse(object)), with its backslashes doubled for TabSeparated. The
- * functions return false to give up: for invalid JSON, above a limit, for exponents, for escaped names, and for names that
- * JavaScript would reorder or merge.
+ * The metadata of a row: JSON without whitespace and without the values of repeated names, and otherwise as it was sent. It is in the body if
+ * that is possible, or else at `METADATA`.
  */
 export class Metadata {
-  /** The end of the copy. */
+  static start: i32 = METADATA
   static end: i32 = METADATA
-  private static namesEnd: i32 = NAMES
+  /** Whether it may have a backslash. */
+  static isEscaped: bool = false
+  /** The objects and arrays that are open at its deepest place, its own object included. */
+  static levels: i32 = 1
+  /** The names of its own object. Not known of an object that is used as it is. */
+  static names: i32 = 0
 
-  /** Replaces the last copy by an empty object. */
-  static clear(): void {
-    store<u8>(METADATA, OPEN_BRACE)
-    store<u8>(METADATA + 1, CLOSE_BRACE)
-    Metadata.end = METADATA + 2
+  static get bytes(): i32 {
+    return Metadata.end - Metadata.start
   }
 
-  /** Copies the object at the cursor, and moves the cursor after it. */
-  static copy(): bool {
+  /** Nothing more is written then. */
+  private static get isTooLarge(): bool {
+    return Metadata.bytes > metadataBytesMax
+  }
+
+  /** Takes an object as it is in the body. It must be clean. */
+  static use(object: Node): void {
+    Metadata.start = object.start
+    Metadata.end = object.end
+    Metadata.isEscaped = object.has(ESCAPED)
+    Metadata.levels = object.levels
+  }
+
+  /** Takes none: a record is rejected. */
+  static discard(): void {
+    Metadata.start = METADATA
     Metadata.end = METADATA
-    Metadata.namesEnd = NAMES
-    return Metadata.copyObject(1) && Metadata.end - METADATA <= metadataBytesMax
   }
 
-  private static copyObject(level: i32): bool {
-    if (level > metadataDepthMax) return false
-    const names = Metadata.namesEnd
-    Metadata.write(OPEN_BRACE)
-    let byte = Cursor.skip()
-    if (byte === CLOSE_BRACE) return Metadata.close(byte)
-    while (true) {
-      if (byte !== QUOTE || !Metadata.copyName(names) || Cursor.next() !== COLON) return false
-      Metadata.write(COLON)
-      if (!Metadata.copyValue(Cursor.skip(), level)) return false
-      byte = Cursor.next()
-      if (byte === CLOSE_BRACE) break
-      if (byte !== COMMA) return false
-      Metadata.write(COMMA)
-      byte = Cursor.skip()
-    }
-    Metadata.namesEnd = names
-    return Metadata.close(byte)
+  static begin(): void {
+    Metadata.beginAt(METADATA)
   }
 
-  private static copyArray(level: i32): bool {
-    if (level > metadataDepthMax) return false
-    Metadata.write(OPEN_BRACKET)
-    let byte = Cursor.skip()
-    if (byte === CLOSE_BRACKET) return Metadata.close(byte)
-    while (true) {
-      if (!Metadata.copyValue(byte, level)) return false
-      byte = Cursor.next()
-      if (byte === CLOSE_BRACKET) return Metadata.close(byte)
-      if (byte !== COMMA) return false
-      Metadata.write(COMMA)
-      byte = Cursor.skip()
-    }
+  static beginAt(start: i32): void {
+    Metadata.start = start
+    Metadata.end = start
+    Metadata.isEscaped = false
+    Metadata.levels = 1
+    Metadata.names = 0
+    Metadata.byte(OPEN_BRACE)
   }
 
-  private static close(byte: u8): bool {
-    Metadata.write(byte)
-    Cursor.at += 1
-    return true
+  /** Writes a value alone, for a string with its JSON. */
+  static writeValue(address: i32, to: i32): void {
+    Metadata.start = to
+    Metadata.end = to
+    Metadata.value(address)
   }
 
-  /** Copies the name at the cursor, and moves the cursor after it. @param names the first hash of its object */
-  private static copyName(names: i32): bool {
-    let at = Cursor.at + 1
-    // JavaScript moves names that are integers before all others.
-    if (isDigit(load<u8>(at))) return false
-    let end = Metadata.end
-    store<u8>(end, QUOTE)
-    end += 1
-    let hash: u64 = 0
-    while (true) {
-      const bits = stops(at)
-      v128.store(end, v128.load(at))
-      const plain = bits === 0 ? 16 : ctz(bits)
-      hash = hashed(hash, at, plain)
-      at += plain
-      end += plain
-      if (bits !== 0) break
-    }
-    if (load<u8>(at) !== QUOTE) return false
-    store<u8>(end, QUOTE)
-    Metadata.end = end + 1
-    Cursor.at = at + 1
-    return Metadata.noteName(hash, names)
+  static finish(): void {
+    Metadata.close(CLOSE_BRACE)
   }
 
-  /** Records a name of the innermost object. @returns false if its hash is there already, or the object has too many names */
-  private static noteName(hash: u64, names: i32): bool {
-    const end = Metadata.namesEnd
-    if (end - names === NAMES_MAX << 3) return false
-    for (let at = names; at < end; at += 8) if (load<u64>(at) === hash) return false
-    store<u64>(end, hash)
-    Metadata.namesEnd = end + 8
-    return true
+  /** Adds all members of an object. */
+  static addMembers(object: i32): void {
+    Metadata.levels = max(Metadata.levels, Node.of(object).levels)
+    Metadata.names += countNames(object)
+    Metadata.members(object)
   }
 
-  private static copyValue(byte: u8, level: i32): bool {
-    if (byte === QUOTE) return Metadata.copyString()
-    if (byte === OPEN_BRACE) return Metadata.copyObject(level + 1)
-    if (byte === OPEN_BRACKET) return Metadata.copyArray(level + 1)
-    if (byte === MINUS || isDigit(byte)) return Metadata.copyNumber()
-    return Metadata.copyWord()
+  /** Adds a member. @param address its name */
+  static addMember(address: i32): void {
+    Metadata.levels = max(Metadata.levels, 1 + Node.of(Node.of(address).next).levels)
+    Metadata.names += 1
+    Metadata.member(address)
   }
 
-  private static copyWord(): bool {
-    const at = Cursor.at
-    const word = load<u32>(at)
-    const isFalse = word === FALS && load<u8>(at + 4) === LOWER_E
-    if (!isFalse && word !== TRUE && word !== NULL) return false
-    const bytes = isFalse ? 5 : 4
-    Metadata.end = copy(Metadata.end, at, bytes)
-    Cursor.at = at + bytes
-    return true
+  /** Adds a member with a name of plain ASCII. */
+  static addNamed(name: string, value: i32): void {
+    Metadata.levels = max(Metadata.levels, 1 + Node.of(value).levels)
+    Metadata.names += 1
+    Metadata.byte(QUOTE)
+    for (let i = 0; i < name.length; i += 1) Metadata.byte(<u8>name.charCodeAt(i))
+    Metadata.byte(QUOTE)
+    Metadata.byte(COLON)
+    Metadata.value(value)
+    Metadata.byte(COMMA)
   }
 
-  private static copyString(): bool {
-    let at = Cursor.at + 1
-    let end = Metadata.end
-    store<u8>(end, QUOTE)
-    end += 1
-    while (true) {
-      const bits = stops(at)
-      v128.store(end, v128.load(at))
-      if (bits === 0) {
-        at += 16
-        end += 16
-        continue
-      }
-      at += ctz(bits)
-      end += ctz(bits)
-      const byte = load<u8>(at)
-      if (byte === QUOTE) break
-      if (byte !== BACKSLASH) return false
-      const character = escaped(at + 1)
-      if (character < 0) return false
-      at += 1 + escapeBytes(at + 1)
-      end = writeEscaped(end, character)
-    }
-    store<u8>(end, QUOTE)
-    Metadata.end = end + 1
-    Cursor.at = at + 1
-    return true
+  /** Writes the name of a member, whose value must follow. @param name a literal */
+  static key(name: i32): void {
+    const start = Literal.of(name).start - 1
+    const to = Metadata.end
+    for (let i = 0; i < NAME_BYTES_MAX; i += 16) v128.store(to + i, v128.load(start + i))
+    // With two quotes and a colon.
+    Metadata.end = to + Literal.of(name).bytes + 3
   }
 
-  private static copyNumber(): bool {
-    const start = Cursor.at
-    const whole = load<u8>(start) === MINUS ? start + 1 : start
-    const isZero = load<u8>(whole) === ZERO
-    let at = digitsEnd(whole)
-    let digits = at - whole
-    if (digits === 0 || (isZero && digits > 1)) return false
-    let isAsStringified = digits <= DIGITS_MAX && !(isZero && whole > start)
-    if (load<u8>(at) === DOT) {
-      const fraction = at + 1
-      at = digitsEnd(fraction)
-      if (at === fraction) return false
-      digits += at - fraction
-      isAsStringified =
-        load<u8>(at - 1) !== ZERO &&
-        (isZero ? at - fraction <= FRACTION_OF_ZERO_DIGITS_MAX : digits <= DIGITS_MAX)
-    }
-    const byte = load<u8>(at)
-    if (byte === LOWER_E || byte === UPPER_E) return false
-    Cursor.at = at
-    const end = Metadata.end
-    Metadata.end = isAsStringified ? copy(end, start, at - start) : end + writeNumber(start, at, end)
-    return Metadata.end !== end
+  /** Adds a member with a name of a literal. */
+  static addKnown(name: i32, value: i32): void {
+    Metadata.levels = max(Metadata.levels, 1 + Node.of(value).levels)
+    Metadata.key(name)
+    Metadata.value(value)
+    Metadata.byte(COMMA)
   }
 
-  private static write(byte: u8): void {
+  static addInteger(name: i32, value: i64): void {
+    Metadata.key(name)
+    Metadata.end = writeSigned(Metadata.end, value)
+    Metadata.byte(COMMA)
+  }
+
+  /** Adds a number as a string with its digits. */
+  static addDigits(name: i32, value: u64): void {
+    Metadata.key(name)
+    Metadata.byte(QUOTE)
+    Metadata.end = writeInteger(Metadata.end, value)
+    Metadata.byte(QUOTE)
+    Metadata.byte(COMMA)
+  }
+
+  /** Begins an object, whose members must follow. */
+  static openObject(name: i32): void {
+    Metadata.key(name)
+    Metadata.byte(OPEN_BRACE)
+  }
+
+  static closeObject(): void {
+    Metadata.close(CLOSE_BRACE)
+    Metadata.byte(COMMA)
+  }
+
+  /** Adds members that were written before, each with a comma after it. */
+  static addWritten(from: i32, end: i32, isEscaped: bool): void {
+    Metadata.copy(from, end)
+    if (isEscaped) Metadata.isEscaped = true
+  }
+
+  private static byte(byte: u8): void {
     store<u8>(Metadata.end, byte)
     Metadata.end += 1
   }
+
+  /** Replaces a comma at the end. */
+  private static close(byte: u8): void {
+    if (load<u8>(Metadata.end - 1) === COMMA) Metadata.end -= 1
+    Metadata.byte(byte)
+  }
+
+  private static copy(from: i32, end: i32): void {
+    Metadata.end = copy(Metadata.end, from, end - from)
+  }
+
+  private static member(address: i32): void {
+    if (Metadata.isTooLarge) return
+    const name = Node.of(address)
+    if (name.has(ESCAPED)) Metadata.string(name.start, name.end)
+    else Metadata.copy(name.start - 1, name.end + 1)
+    Metadata.byte(COLON)
+    Metadata.value(name.next)
+    Metadata.byte(COMMA)
+  }
+
+  private static members(object: i32): void {
+    const end = Node.of(object).next
+    for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
+      if (!Node.of(address).has(REPEATED)) Metadata.member(address)
+  }
+
+  /** Writes a value, unless the metadata is too large already. */
+  private static value(address: i32): void {
+    if (Metadata.isTooLarge) return
+    const node = Node.of(address)
+    const kind = node.kind
+    if (kind === TEXT) return Metadata.string(node.start, node.end)
+    if (kind > TEXT) return Metadata.scalar(address)
+    if (node.has(ESCAPED)) Metadata.isEscaped = true
+    if (kind === STRING) return Metadata.copy(node.start - 1, node.end + 1)
+    if (kind < STRING || node.has(CLEAN)) return Metadata.copy(node.start, node.end)
+    if (kind === OBJECT) {
+      Metadata.byte(OPEN_BRACE)
+      Metadata.members(address)
+      return Metadata.close(CLOSE_BRACE)
+    }
+    Metadata.byte(OPEN_BRACKET)
+    const end = node.next
+    for (let element = address + NODE_BYTES; element < end; element = Node.of(element).next) {
+      Metadata.value(element)
+      Metadata.byte(COMMA)
+    }
+    Metadata.close(CLOSE_BRACKET)
+  }
+
+  private static scalar(address: i32): void {
+    const node = Node.of(address)
+    const bytes = node.kind === BYTES ? base64Bytes(node.bytes) : node.kind === HEX ? node.bytes * 2 : 0
+    if (bytes > metadataBytesMax) Metadata.end += bytes
+    else Metadata.end = writeScalar(Metadata.end, address)
+  }
+
+  /** Writes UTF-8 as a string of JSON. One that makes the metadata too large is only counted. */
+  private static string(from: i32, end: i32): void {
+    if (end - from > metadataBytesMax) {
+      Metadata.end += end - from
+      return
+    }
+    Metadata.byte(QUOTE)
+    let to = Metadata.end
+    for (let at = from; at < end;) {
+      const bits = stops(at)
+      v128.store(to, v128.load(at))
+      const plain = min(bits === 0 ? 16 : ctz(bits), end - at)
+      at += plain
+      to += plain
+      // Nothing to escape, or it is after the string.
+      if (plain === 16 || at === end) continue
+      to = writeEscape(to, load<u8>(at))
+      Metadata.isEscaped = true
+      at += 1
+    }
+    Metadata.end = to
+    Metadata.byte(QUOTE)
+  }
 }
 
-/** Writes an unescaped character as JSON.stringify writes it, escaped or not. @returns its end */
-function writeEscaped(to: i32, character: i32): i32 {
-  const short = shortEscape(character)
-  if (short === 0 && character >= 0x20) return writeCharacter(to, character)
+function writeEscape(to: i32, byte: u8): i32 {
   store<u8>(to, BACKSLASH)
-  store<u8>(to + 1, BACKSLASH)
-  if (short === BACKSLASH) {
-    store<u8>(to + 2, BACKSLASH)
-    store<u8>(to + 3, BACKSLASH)
-    return to + 4
+  const letter = letterOf(byte)
+  store<u8>(to + 1, letter)
+  if (letter !== LOWER_U) return to + 2
+  store<u8>(to + 2, ZERO)
+  store<u8>(to + 3, ZERO)
+  store<u8>(to + 4, hexDigit(byte >> 4))
+  store<u8>(to + 5, hexDigit(byte & 15))
+  return to + 6
+}
+
+function letterOf(byte: u8): u8 {
+  switch (byte) {
+    case QUOTE:
+    case BACKSLASH:
+      return byte
+    case BACKSPACE:
+      return LOWER_B
+    case TAB:
+      return LOWER_T
+    case NEWLINE:
+      return LOWER_N
+    case FORM_FEED:
+      return LOWER_F
+    case CARRIAGE_RETURN:
+      return LOWER_R
+    default:
+      return LOWER_U
   }
-  if (short !== 0) {
-    store<u8>(to + 2, short)
-    return to + 3
-  }
-  store<u32>(to + 2, U00)
-  store<u8>(to + 5, hexDigit(character >> 4))
-  store<u8>(to + 6, hexDigit(character & 15))
-  return to + 7
-}
-
-/** Mixes up to sixteen bytes of a name, and their number, into its hash. */
-function hashed(hash: u64, at: i32, bytes: i32): u64 {
-  let low = load<u64>(at)
-  let high: u64 = 0
-  if (bytes > 8) high = load<u64>(at + 8) & lowBytes(bytes - 8)
-  else low &= lowBytes(bytes)
-  hash = rotl(hash ^ low, 29) * HASH_FACTOR
-  return rotl(hash ^ high ^ <u64>bytes, 31) * HASH_FACTOR
-}
-
-/** A mask of the lowest bytes. */
-function lowBytes(bytes: i32): u64 {
-  return bytes === 0 ? 0 : <u64>-1 >> ((8 - bytes) << 3)
-}
-
-function digitsEnd(at: i32): i32 {
-  while (isDigit(load<u8>(at))) at += 1
-  return at
 }

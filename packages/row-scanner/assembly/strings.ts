@@ -19,6 +19,11 @@ import {
   ZERO,
 } from './bytes'
 
+/** Flags of a string, in the head of its node. */
+export const ESCAPED: i32 = 0x10
+/** It has half of a surrogate pair, as an escape. */
+export const LONE: i32 = 0x20
+
 /** A mask with a bit for each of sixteen bytes: 1 if it ends the plain part of a string (quote, backslash, control character). */
 export function stops(at: i32): i32 {
   const bytes = v128.load(at)
@@ -30,30 +35,62 @@ export function stops(at: i32): i32 {
   )
 }
 
-/** The end of the plain part of a string. */
-export function plainEnd(at: i32): i32 {
-  let bits = stops(at)
-  while (bits === 0) {
-    at += 16
-    bits = stops(at)
+/** The place of the first backslash; or a place at or after `end`. */
+export function backslashFrom(at: i32, end: i32): i32 {
+  for (; at < end; at += 16) {
+    const bits = i8x16.bitmask(i8x16.eq(v128.load(at), i8x16.splat(BACKSLASH)))
+    if (bits !== 0) return at + ctz(bits)
   }
-  return at + ctz(bits)
+  return end
 }
 
-/**
- * Decodes an escape.
- *
- * @param at the byte after the backslash
- * @returns the character; -1 for an invalid escape or half of a surrogate pair
- */
-export function escaped(at: i32): i32 {
-  const escape = load<u8>(at)
-  if (escape === LOWER_U) return unicodeEscaped(at + 1)
-  switch (escape) {
+/** A valid escape, decoded. */
+export class Escape {
+  /** A code point; half of a surrogate pair if the other half does not follow. */
+  static code: i32 = 0
+  /** The place after it. */
+  static end: i32 = 0
+
+  /** @param at the backslash @returns false for an invalid escape; `end` is then the place of the first wrong byte */
+  static read(at: i32): bool {
+    const letter = load<u8>(at + 1)
+    Escape.end = at + 2
+    if (letter === LOWER_U) return Escape.readUnicode(at)
+    const code = shortEscapeCode(letter)
+    Escape.code = code
+    if (code >= 0) return true
+    Escape.end = at + 1
+    return false
+  }
+
+  private static readUnicode(at: i32): bool {
+    const code = hexCode(at + 2)
+    if (code < 0) {
+      Escape.end = wrongHex(at + 2)
+      return false
+    }
+    Escape.code = code
+    Escape.end = at + 6
+    if ((code & 0xfc00) !== 0xd800 || load<u8>(at + 6) !== BACKSLASH || load<u8>(at + 7) !== LOWER_U)
+      return true
+    const low = hexCode(at + 8)
+    if ((low & 0xfffffc00) !== 0xdc00) return true
+    Escape.code = 0x10000 + ((code & 0x3ff) << 10) + (low & 0x3ff)
+    Escape.end = at + 12
+    return true
+  }
+
+  static get isLone(): bool {
+    return (Escape.code & 0xfffff800) === 0xd800
+  }
+}
+
+function shortEscapeCode(letter: u8): i32 {
+  switch (letter) {
     case QUOTE:
     case BACKSLASH:
     case SLASH:
-      return escape
+      return letter
     case LOWER_B:
       return BACKSPACE
     case LOWER_F:
@@ -69,33 +106,32 @@ export function escaped(at: i32): i32 {
   }
 }
 
-/** The length of an escape in bytes, without its backslash. @param at the byte after the backslash */
-export function escapeBytes(at: i32): i32 {
-  return load<u8>(at) === LOWER_U ? 5 : 1
+/** The code of four hexadecimal digits; negative if they are not. */
+function hexCode(at: i32): i32 {
+  const a = hexValue(load<u8>(at))
+  const b = hexValue(load<u8>(at + 1))
+  const c = hexValue(load<u8>(at + 2))
+  const d = hexValue(load<u8>(at + 3))
+  return (a | b | c | d) < 0 ? -1 : (a << 12) | (b << 8) | (c << 4) | d
 }
 
-/** The letter that JSON.stringify writes after a backslash for a character; 0 if the character has no short escape. */
-export function shortEscape(character: i32): u8 {
-  switch (character) {
-    case QUOTE:
-    case BACKSLASH:
-      return <u8>character
-    case BACKSPACE:
-      return LOWER_B
-    case TAB:
-      return LOWER_T
-    case NEWLINE:
-      return LOWER_N
-    case FORM_FEED:
-      return LOWER_F
-    case CARRIAGE_RETURN:
-      return LOWER_R
-    default:
-      return 0
-  }
+function wrongHex(at: i32): i32 {
+  while (hexValue(load<u8>(at)) >= 0) at += 1
+  return at
 }
 
-/** Writes a character below 0x10000 that is not a surrogate, as UTF-8. @returns its end */
+export function hexValue(byte: u8): i32 {
+  if (isDigit(byte)) return byte - ZERO
+  // Lower-case letters differ from upper-case letters in this bit.
+  const letter = byte | 0x20
+  return letter >= LOWER_A && letter <= LOWER_F ? letter - LOWER_A + 10 : -1
+}
+
+export function hexDigit(value: u8): u8 {
+  return value < 10 ? ZERO + value : LOWER_A - 10 + value
+}
+
+/** Writes a code point as UTF-8. @returns its end */
 export function writeCharacter(to: i32, code: i32): i32 {
   if (code < 0x80) {
     store<u8>(to, <u8>code)
@@ -106,29 +142,85 @@ export function writeCharacter(to: i32, code: i32): i32 {
     store<u8>(to + 1, <u8>(0x80 | (code & 0x3f)))
     return to + 2
   }
-  store<u8>(to, <u8>(0xe0 | (code >> 12)))
-  store<u8>(to + 1, <u8>(0x80 | ((code >> 6) & 0x3f)))
-  store<u8>(to + 2, <u8>(0x80 | (code & 0x3f)))
-  return to + 3
-}
-
-export function hexDigit(value: i32): u8 {
-  return <u8>(value < 10 ? ZERO + value : LOWER_A - 10 + value)
-}
-
-function unicodeEscaped(at: i32): i32 {
-  let code = 0
-  for (let i = at; i < at + 4; i += 1) {
-    const value = hexValue(load<u8>(i))
-    if (value < 0) return -1
-    code = (code << 4) | value
+  if (code < 0x10000) {
+    store<u8>(to, <u8>(0xe0 | (code >> 12)))
+    store<u8>(to + 1, <u8>(0x80 | ((code >> 6) & 0x3f)))
+    store<u8>(to + 2, <u8>(0x80 | (code & 0x3f)))
+    return to + 3
   }
-  return code >= 0xd800 && code <= 0xdfff ? -1 : code
+  store<u8>(to, <u8>(0xf0 | (code >> 18)))
+  store<u8>(to + 1, <u8>(0x80 | ((code >> 12) & 0x3f)))
+  store<u8>(to + 2, <u8>(0x80 | ((code >> 6) & 0x3f)))
+  store<u8>(to + 3, <u8>(0x80 | (code & 0x3f)))
+  return to + 4
 }
 
-function hexValue(byte: u8): i32 {
-  if (isDigit(byte)) return byte - ZERO
-  // Lower-case letters differ from upper-case letters in this bit.
-  const letter = byte | 0x20
-  return letter >= LOWER_A && letter <= LOWER_F ? letter - LOWER_A + 10 : -1
+/** Decodes a string in valid JSON. @returns the end of the decoded string */
+export function decode(from: i32, end: i32, to: i32): i32 {
+  for (let at = from; at < end;) {
+    const block = v128.load(at)
+    v128.store(to, block)
+    const backslashes = i8x16.bitmask(i8x16.eq(block, i8x16.splat(BACKSLASH)))
+    const plain = min(backslashes === 0 ? 16 : ctz(backslashes), end - at)
+    to += plain
+    at += plain
+    // There is no backslash, or it is after the string.
+    if (plain === 16 || at === end) continue
+    Escape.read(at)
+    at = Escape.end
+    to = writeCharacter(to, Escape.code)
+  }
+  return to
+}
+
+/** The number of code points of a string in valid JSON, escaped or not. */
+export function characters(from: i32, end: i32): i32 {
+  let count = 0
+  for (let at = from; at < end;) {
+    const byte = load<u8>(at)
+    if (byte === BACKSLASH) {
+      Escape.read(at)
+      at = Escape.end
+      count += 1
+    } else {
+      // All bytes of a character but the first begin with these bits.
+      if ((byte & 0xc0) !== 0x80) count += 1
+      at += 1
+    }
+  }
+  return count
+}
+
+/** The number of code points of UTF-8. */
+export function textCharacters(from: i32, end: i32): i32 {
+  let count = 0
+  let at = from
+  for (; at + 16 <= end; at += 16) {
+    // As signed numbers, the bytes that continue a character are the smallest.
+    count += popcnt(i8x16.bitmask(i8x16.ge_s(v128.load(at), i8x16.splat(-64))))
+  }
+  for (; at < end; at += 1) if ((load<u8>(at) & 0xc0) !== 0x80) count += 1
+  return count
+}
+
+/** The number of lines that end between two places. */
+function newlines(from: i32, end: i32): i32 {
+  let count = 0
+  for (let at = from; at < end; at += 16) {
+    const bits = i8x16.bitmask(i8x16.eq(v128.load(at), i8x16.splat(NEWLINE)))
+    count += popcnt(end - at < 16 ? bits & ((1 << (end - at)) - 1) : bits)
+  }
+  return count
+}
+
+/** The line of a place in a text, counted from 1. */
+export function lineOf(start: i32, at: i32): i32 {
+  return 1 + newlines(start, at)
+}
+
+/** The column of a place, counted from 1. Columns are characters. */
+export function columnOf(start: i32, at: i32): i32 {
+  let from = at
+  while (from > start && load<u8>(from - 1) !== NEWLINE) from -= 1
+  return 1 + textCharacters(from, at)
 }

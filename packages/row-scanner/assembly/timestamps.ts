@@ -1,51 +1,158 @@
-import { COLON, DOT, isDigit, MINUS, UPPER_T, UPPER_Z, ZERO } from './bytes'
+import { COLON, COMMA, DOT, isDigit, MINUS, PLUS, SPACE, UPPER_T, UPPER_Z, ZERO } from './bytes'
 
-/** The length up to the seconds. */
-const SECONDS_BYTES: i32 = 19
-/** Nanoseconds. */
-const FRACTION_DIGITS_MAX: i32 = 9
+/** Milliseconds, microseconds … of any time: at most this many digits are read. */
+const FRACTION_DIGITS_MAX: i32 = 30
+const US_PER_S: i64 = 1_000_000
+const S_PER_DAY: i64 = 86_400
+/** The start of the year 2262 in seconds. */
+const END_S: i64 = 9_214_646_400
 
-/**
- * Whether a text is `YYYY-MM-DDThh:mm:ss[.fraction][Z]` of 1970–2261 with a day that every month has. Nearly all loggers write
- * this form, and ClickHouse reads it as it is. `parseTimestamp` of @sluice/rows accepts the same texts, and reads all others.
- */
-export function isPlainUtc(from: i32, to: i32): bool {
-  if (to - from < SECONDS_BYTES) return false
-  const yearOfCentury = twoDigits(from + 2)
-  return (
-    // Without this check, 20x0 would be the year 1999.
-    yearOfCentury >= 0 &&
-    isWithin(twoDigits(from) * 100 + yearOfCentury, 1970, 2261) &&
-    load<u8>(from + 4) === MINUS &&
-    isWithin(twoDigits(from + 5), 1, 12) &&
-    load<u8>(from + 7) === MINUS &&
-    isWithin(twoDigits(from + 8), 1, 28) &&
-    load<u8>(from + 10) === UPPER_T &&
-    isWithin(twoDigits(from + 11), 0, 23) &&
-    load<u8>(from + 13) === COLON &&
-    isWithin(twoDigits(from + 14), 0, 59) &&
-    load<u8>(from + 16) === COLON &&
-    isWithin(twoDigits(from + 17), 0, 59) &&
-    isPlainEnd(from + SECONDS_BYTES, to)
-  )
+/** The longest form of a timestamp. */
+export const TIMESTAMP_BYTES_MAX: i32 = 64
+
+/** Reads ISO 8601 date-times: the form that `DATE_TIME` of @sluice/rows describes. */
+export class Timestamp {
+  /** Microseconds since 1970. */
+  static us: i64 = 0
+  /** The last date that was read, and its day. */
+  private static date: u64 = 0
+  private static dateEnd: u32 = 0
+  private static day: i64 = 0
+
+  /** @returns whether the string is a date-time of the years 1970–2261 */
+  static read(from: i32, end: i32): bool {
+    const bytes = end - from
+    if (bytes < 16 || bytes > TIMESTAMP_BYTES_MAX || !Timestamp.readDate(from)) return false
+    const separator = load<u8>(from + 10)
+    if ((separator & ~0x20) !== UPPER_T || load<u8>(from + 13) !== COLON) return false
+    const hour = twoDigits(from + 11)
+    const minute = twoDigits(from + 14)
+    if (<u32>hour > 23 || <u32>minute > 59) return false
+    let at = from + 16
+    let second = 0
+    let us: i64 = 0
+    if (at < end && load<u8>(at) === COLON) {
+      if (at + 3 > end) return false
+      second = twoDigits(at + 1)
+      if (<u32>second > 60) return false
+      at += 3
+      const point = at < end ? load<u8>(at) : 0
+      if (point === DOT || point === COMMA) {
+        const start = at + 1
+        let unit: i64 = US_PER_S
+        for (at = start; at < end && isDigit(load<u8>(at)); at += 1) {
+          unit /= 10
+          us += unit * <i64>(load<u8>(at) - ZERO)
+        }
+        if (at === start || at - start > FRACTION_DIGITS_MAX) return false
+      }
+    }
+    const ahead = at === end ? 0 : offsetMinutes(at, end)
+    if (ahead === NOT_AN_OFFSET) return false
+    const seconds = Timestamp.day * S_PER_DAY + <i64>((hour * 60 + minute - ahead) * 60 + second)
+    Timestamp.us = seconds * US_PER_S + us
+    return seconds >= 0 && seconds < END_S
+  }
+
+  private static readDate(from: i32): bool {
+    const date = load<u64>(from)
+    const dateEnd: u32 = load<u16>(from + 8)
+    if (date === Timestamp.date && dateEnd === Timestamp.dateEnd) return true
+    const century = twoDigits(from)
+    const yearOfCentury = twoDigits(from + 2)
+    const month = twoDigits(from + 5)
+    const day = twoDigits(from + 8)
+    if ((century | yearOfCentury) < 0 || load<u8>(from + 4) !== MINUS || load<u8>(from + 7) !== MINUS)
+      return false
+    const year = century * 100 + yearOfCentury
+    // The offset may move the last day of 1969 into 1970, and the first of 2262 into 2261.
+    if (year < 1969 || year > 2262 || <u32>(month - 1) > 11 || day < 1 || day > daysOf(year, month))
+      return false
+    Timestamp.date = date
+    Timestamp.dateEnd = dateEnd
+    Timestamp.day = dayOf(year, month, day)
+    return true
+  }
 }
 
-/** Whether the seconds are followed by nothing, a fraction, `Z`, or a fraction and `Z`. */
-function isPlainEnd(from: i32, to: i32): bool {
-  const end = load<u8>(to - 1) === UPPER_Z ? to - 1 : to
-  if (end === from) return true
-  if (load<u8>(from) !== DOT || !isWithin(end - from - 1, 1, FRACTION_DIGITS_MAX)) return false
-  for (let at = from + 1; at < end; at += 1) if (!isDigit(load<u8>(at))) return false
-  return true
+/** Writes a time as ClickHouse reads it: `2026-11-20 22:43:01.123456`. @param us microseconds since 1970 @returns its end */
+export function writeTime(to: i32, us: i64): i32 {
+  const seconds = us / US_PER_S
+  const day = seconds / S_PER_DAY
+  const ofDay = <i32>(seconds - day * S_PER_DAY)
+  to = writeDate(to, <i32>day)
+  store<u8>(to, SPACE)
+  to = writeTwo(to + 1, ofDay / 3_600, COLON)
+  to = writeTwo(to, (ofDay / 60) % 60, COLON)
+  to = writeTwo(to, ofDay % 60, DOT)
+  let fraction = <i32>(us - seconds * US_PER_S)
+  for (let i = 5; i >= 0; i -= 1) {
+    store<u8>(to + i, <u8>(ZERO + <u8>(fraction % 10)))
+    fraction /= 10
+  }
+  return to + 6
 }
 
-/** The number of two digits; -1 if they are not digits. */
+const NOT_AN_OFFSET: i32 = i32.MAX_VALUE
+
+/** `Z`, `±hh`, `±hhmm` or `±hh:mm`. */
+function offsetMinutes(at: i32, end: i32): i32 {
+  const sign = load<u8>(at)
+  const bytes = end - at
+  if ((sign & ~0x20) === UPPER_Z) return bytes === 1 ? 0 : NOT_AN_OFFSET
+  if (sign !== PLUS && sign !== MINUS) return NOT_AN_OFFSET
+  const hours = twoDigits(at + 1)
+  let minutes = 0
+  if (bytes === 6 && load<u8>(at + 3) === COLON) minutes = twoDigits(at + 4)
+  else if (bytes === 5) minutes = twoDigits(at + 3)
+  else if (bytes !== 3) return NOT_AN_OFFSET
+  if (<u32>hours > 23 || <u32>minutes > 59) return NOT_AN_OFFSET
+  const ahead = hours * 60 + minutes
+  return sign === MINUS ? -ahead : ahead
+}
+
+/** The number of two digits; negative if they are not digits. */
 function twoDigits(at: i32): i32 {
   const tens = load<u8>(at)
   const ones = load<u8>(at + 1)
   return isDigit(tens) && isDigit(ones) ? <i32>(tens - ZERO) * 10 + <i32>(ones - ZERO) : -1
 }
 
-function isWithin(value: i32, least: i32, most: i32): bool {
-  return value >= least && value <= most
+function daysOf(year: i32, month: i32): i32 {
+  if (month === 2) return isLeap(year) ? 29 : 28
+  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31
+}
+
+function isLeap(year: i32): bool {
+  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
+}
+
+/** Days since 1970. The year begins in March, so that the leap day is its last. */
+function dayOf(year: i32, month: i32, day: i32): i64 {
+  const y = month > 2 ? year : year - 1
+  const dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+  return y * 365 + y / 4 - y / 100 + y / 400 + dayOfYear - 719_468
+}
+
+function writeDate(to: i32, day: i32): i32 {
+  const shifted = day + 719_468
+  const era = shifted / 146_097
+  const dayOfEra = shifted - era * 146_097
+  const yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+  const dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+  const monthFromMarch = (5 * dayOfYear + 2) / 153
+  const month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+  const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+  to = writeTwo(to, year / 100, 0) - 1
+  to = writeTwo(to, year % 100, MINUS)
+  to = writeTwo(to, month, MINUS)
+  return writeTwo(to, dayOfYear - (153 * monthFromMarch + 2) / 5 + 1, 0) - 1
+}
+
+/** Writes two digits and the byte after them. */
+function writeTwo(to: i32, value: i32, after: u8): i32 {
+  store<u8>(to, <u8>(ZERO + <u8>(value / 10)))
+  store<u8>(to + 1, <u8>(ZERO + <u8>(value % 10)))
+  store<u8>(to + 2, after)
+  return to + 3
 }

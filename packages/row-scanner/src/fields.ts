@@ -3,13 +3,24 @@ import { entrySchema, limits } from '@sluice/schema'
 
 /** The columns that come from the entry follow the id. */
 const FIRST_COLUMN = rowColumns.indexOf('id') + 1
+const columnOf = (name: string): number => (rowColumns as readonly string[]).indexOf(name) - FIRST_COLUMN
 
-/** The scanner's numbers of columns, as in `assembly/columns.ts`. */
+/** The names of the fields in the order of the schema. */
+export const fieldNames: readonly string[] = Object.keys(entrySchema.properties)
+
+/** The scanner's numbers of columns and fields, as in `assembly/columns.ts`. */
 export const columns = {
-  timestamp: rowColumns.indexOf('timestamp') - FIRST_COLUMN,
-  level: rowColumns.indexOf('level') - FIRST_COLUMN,
-  message: rowColumns.indexOf('message') - FIRST_COLUMN,
-  metadata: rowColumns.indexOf('metadata_text') - FIRST_COLUMN,
+  timestamp: columnOf('timestamp'),
+  level: columnOf('level'),
+  message: columnOf('message'),
+  environment: columnOf('environment'),
+  source: columnOf('source'),
+  service: columnOf('service'),
+  url: columnOf('url'),
+  pathname: columnOf('pathname'),
+  stack: columnOf('stack'),
+  metadata: columnOf('metadata_text'),
+  timestampField: fieldNames.indexOf('timestamp'),
 }
 if (columns.timestamp !== 0 || columns.metadata !== rowColumns.length - FIRST_COLUMN - 1) {
   throw new Error('the timestamp must be the first column after the id, and the metadata the last')
@@ -19,8 +30,9 @@ if (columns.timestamp !== 0 || columns.metadata !== rowColumns.length - FIRST_CO
 const PATTERN_BYTES = 32
 const FIELD_BYTES = 64
 const TEXT_BYTES = 16
-
-const names: readonly string[] = rowColumns
+/** Bits of `Field.flags`. */
+const REQUIRED = 1
+const OBJECT = 2
 
 /** Writes the table of fields for the scanner: the name, the column and the allowed values of each. */
 export function writeFields(memory: Buffer, at: number): void {
@@ -29,13 +41,16 @@ export function writeFields(memory: Buffer, at: number): void {
   for (const [index, [name, property]] of fields.entries()) {
     const field = at + index * FIELD_BYTES
     writePattern(memory, field, name)
+    const isMetadata = name === 'metadata'
     const choices = 'enum' in property ? property.enum.filter((choice) => choice !== null) : []
     const choicesEnd = choicesAt + choices.length * PATTERN_BYTES
-    const column = name === 'metadata' ? columns.metadata : names.indexOf(name) - FIRST_COLUMN
+    const column = columnOf(isMetadata ? 'metadata_text' : name)
     if (column < 0) throw new Error(`${name} has no column`)
-    const bytesMax = 'maxLength' in property ? property.maxLength : limits.bodyBytesMax
+    const charactersMax = 'maxLength' in property ? property.maxLength : limits.bodyBytesMax
     const next = index === fields.length - 1 ? 0 : field + FIELD_BYTES
-    const numbers = [name.length, column, bytesMax, choicesAt, choicesEnd, next]
+    const isRequired = (entrySchema.required as readonly string[]).includes(name)
+    const flags = (isRequired ? REQUIRED : 0) | (isMetadata ? OBJECT : 0)
+    const numbers = [name.length, column, charactersMax, choicesAt, choicesEnd, next, index, flags]
     for (const [i, number] of numbers.entries()) memory.writeInt32LE(number, field + PATTERN_BYTES + i * 4)
     for (const choice of choices) {
       writePattern(memory, choicesAt, choice)

@@ -1,2 +1,20 @@
-export { type RecordOrigin, RowScanner, type ScannedRecords, type ScannedRows } from './row-scanner.ts'
+export { type BulkItem } from './bulk.ts'
+export { eventErrors } from './errors.ts'
+export {
+  InvalidJson,
+  InvalidMessage,
+  MalformedAction,
+  RejectedBody,
+  TooManyRecords,
+  WrongShape,
+} from './rejections.ts'
 export { type NotAPromise, type Owned, ownedRows, type Rows } from './rows.ts'
+export {
+  type LinesOrigin,
+  type Piece,
+  type PieceLimits,
+  type Scanned,
+  type ScannedBulk,
+  type ScannedRecords,
+  Scanner,
+} from './scanner.ts'

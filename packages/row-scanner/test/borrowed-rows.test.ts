@@ -1,11 +1,11 @@
 import { IdSource, makeRowPrefix } from '@sluice/rows'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { type Owned, type Rows, RowScanner } from '../src/index.ts'
+import { type Owned, type Rows, Scanner } from '../src/index.ts'
 
 const prefix = makeRowPrefix({ projectId: 'demo', retentionDays: 30, receivedAtMs: 0 })
 const body = Buffer.from('{"level":"info","message":"one"}')
-const scanner = new RowScanner(new IdSource(Date.now))
+const scanner = new Scanner(new IdSource(Date.now), Date.now, { rowsMax: 1, bytesMax: 1 })
 
 // Each line with an expected error is one way to use another request's rows. The compiler rejects it; if it ever accepts
 // it, `npm run types` fails because the expected error is missing.
@@ -33,11 +33,11 @@ it('does not compile if rows leave the scope of their scan', () => {
 
 it('keeps a copy of rows when the next body is scanned', () => {
   const copied = scanner.scan(body, prefix, false, ({ rows }) => ({ rows: rows.copy() }))
-  const before = Buffer.alloc(copied?.rows.byteLength ?? 0)
-  copied?.rows.copyTo(before, 0)
+  const before = Buffer.alloc(copied.rows.byteLength)
+  copied.rows.copyTo(before, 0)
   scanner.scan(Buffer.from('{"level":"info","message":"two"}'), prefix, false, () => ({}))
   const after = Buffer.alloc(before.length)
-  copied?.rows.copyTo(after, 0)
+  copied.rows.copyTo(after, 0)
   expect(before.toString()).toContain('\tone\t')
   expect(after).toEqual(before)
 })

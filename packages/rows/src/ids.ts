@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 
 /** The number of ids per millisecond: RFC 9562 leaves 12 bits for a counter. */
-const IDS_PER_MS = 4_096
+export const IDS_PER_MS = 4_096
 
 const HEX_DIGITS = Buffer.from('0123456789abcdef')
 /** The length of a UUID as a string. */
 export const ID_BYTES = 36
 /** The position of the counter's three digits in a UUID. */
-const COUNTER_AT = 15
+export const COUNTER_AT = 15
 
 /**
  * Makes UUIDv7s whose strings sort in the order of their creation: milliseconds, a counter, 62 random bits (RFC 9562, section 6.2,
@@ -33,11 +33,16 @@ export class IdSource {
     return this.#latest.toString('latin1')
   }
 
-  /** Makes an id and writes its `ID_BYTES` bytes to `memory`, from the index `at`. */
-  write(memory: Uint8Array, at: number): void {
-    this.#advance()
-    const latest = this.#latest
-    for (let i = 0; i < ID_BYTES; i += 1) memory[at + i] = latest[i] ?? 0
+  /**
+   * Reserves all ids of a millisecond: of the current one, or of a later one if that is taken.
+   *
+   * @returns the first of them. The others differ from it in the three digits from `COUNTER_AT` on
+   */
+  reserve(): string {
+    this.#counter = IDS_PER_MS - 1
+    const id = this.next()
+    this.#counter = IDS_PER_MS - 1
+    return id
   }
 
   #advance(): void {

@@ -1,11 +1,5 @@
-export { EntryValidator } from './entry-validator.ts'
-export { isInexact, isRawJson, keepInexact } from './exact-json.ts'
-export { ID_BYTES, IdSource, idTimeMs } from './ids.ts'
-export { buildExactly } from './json/builder.ts'
-export { describeFault } from './json/fault.ts'
-export { parseChecked, parseJsonExactly } from './json/parse.ts'
-export { type JsonObserver, JsonScanner } from './json/scanner.ts'
-export { isTooDeep } from './metadata.ts'
+export { parseJsonExactly } from './exact-json.ts'
+export { COUNTER_AT, ID_BYTES, IDS_PER_MS, IdSource, idTimeMs } from './ids.ts'
 export {
   makeRowPrefix,
   type RequestStamp,
@@ -16,5 +10,4 @@ export {
   type RowPrefix,
 } from './row-codec.ts'
 export { compressRows, framesWithout, hasRowOf, rowsOfFrame } from './row-frame.ts'
-export { metadataError, shapeRow, type ShapedRow } from './shape-row.ts'
 export { parseTimestamp, toClickHouseTime } from './timestamps.ts'

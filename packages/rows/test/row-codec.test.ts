@@ -1,6 +1,13 @@
 import { expect, it } from 'vitest'
 import { makeRowPrefix, rowAsJson, rowColumns, rowKey } from '../src/row-codec.ts'
-import { ID, rowOf, stamp } from './support/shape.ts'
+import { rowOf } from './support/row-of.ts'
+
+const ID = '01a1fb4d-5bd1-74f9-83e0-56d2211cd84d'
+const stamp = {
+  projectId: 'demo',
+  retentionDays: 30,
+  receivedAtMs: Date.UTC(2026, 10, 20, 23, 59, 59, 999),
+} as const
 
 it.each([
   [Date.UTC(2026, 10, 20), 1, '2026-11-22'],
@@ -18,7 +25,11 @@ it('decodes escapes in one pass, and no string that is not a row', () => {
 })
 
 it('reads the columns by which a row is looked up, and missing ones as empty strings', () => {
-  const row = rowOf('{"level":"info","message":"a\\tb","timestamp":"2026-11-20T22:43:01+01:00"}')
+  const row = rowOf(
+    { level: 'info', message: 'a\tb', timestamp: '2026-11-20T22:43:01+01:00' },
+    ID,
+    makeRowPrefix(stamp),
+  )
   expect(rowKey(row)).toEqual({
     projectId: 'demo',
     receivedAt: '2026-11-20 23:59:59.999',

@@ -1,7 +1,8 @@
 import { migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
 import { type App, type Services, startWorker } from '@sluice/local'
 import { ChunkQueue, encodeChunk, type QueueNames, shardNames } from '@sluice/queue'
-import { makeRowPrefix, shapeRow } from '@sluice/rows'
+import { makeRowPrefix } from '@sluice/rows'
+import { rowOf } from '@sluice/rows/testing'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { randomUUIDv7 } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -168,7 +169,5 @@ export class Fleet {
 
 function makeRow(message: string): string {
   const prefix = makeRowPrefix({ projectId: 'fleet', retentionDays: 30, receivedAtMs: Date.now() })
-  const shaped = shapeRow({ level: 'info', message }, randomUUIDv7(), prefix, false)
-  if ('error' in shaped) throw new Error(shaped.error.code)
-  return shaped.row
+  return rowOf({ level: 'info', message }, randomUUIDv7(), prefix)
 }

@@ -8,14 +8,11 @@ import { logsPaths } from '../http-contract.ts'
 import { entryAnswer, type EntryReceipt, type ParsedRequest } from '../intake/intake.ts'
 import { Problem, retryAfter } from '../problems.ts'
 import type { RequestOrigin } from '../traces/request-traces.ts'
-import type { Turns } from '../turns.ts'
 
 /** Visible ASCII. Node joins a repeated header with a comma and a space, so a repeated key never matches. */
 export const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/
 /** The value of the header Sluice-Idempotency. */
 export const KEY_IS_BODY = 'body'
-/** Hashing this much takes about 0.1 ms: less than waiting for a later turn of the event loop costs. */
-const HASHED_AT_ONCE_BYTES_MAX = 64 * 1024
 /**
  * Characters of base64url of a SHA-256: 132 bits. It takes 2^132 attempts to find a key with the hash of another client's key.
  * It takes 2^66 attempts to find two bodies with the same digest, which harms only the client that sends them. The rest of
@@ -31,27 +28,22 @@ export interface RequestIdentity {
 }
 
 /**
- * The identity of a request that has an idempotency key, or whose body is its key: clients that can only send constant headers. Its body
- * is hashed. 5 MiB take 8 ms, so large bodies take turns: dozens may arrive in the same moment.
+ * The identity of a request that has an idempotency key, or whose body is its key: clients that can only send constant headers.
  *
  * @param body decoded
- * @returns not a promise for a small body, nor for a request without an identity
- * @throws Problem `invalid_idempotency_key`, or rejects with it
+ * @returns undefined for a request without an identity
+ * @throws Problem `invalid_idempotency_key`
  */
 export function identify(
   request: Pick<FastifyRequest, 'headers' | 'url'> & { routeOptions: { url?: string | undefined } },
   body: Buffer,
-  turns: Turns,
-  projectId: string,
-): RequestIdentity | undefined | Promise<RequestIdentity> {
+): RequestIdentity | undefined {
   const { headers, routeOptions, url } = request
   if (headers['idempotency-key'] === undefined && headers['sluice-idempotency'] === undefined)
     return undefined
   // The paths of entries are one resource. Earlier versions recorded its requests with this digest.
   const target = logsPaths.includes(routeOptions.url ?? '') ? '' : url
-  const pause = body.length > HASHED_AT_ONCE_BYTES_MAX ? turns.begin(projectId).pause() : undefined
-  const identity = (): RequestIdentity => identityOf(headers, body, target)
-  return pause === undefined ? identity() : pause.then(identity)
+  return identityOf(headers, body, target)
 }
 
 /** @param target the path and the query, which say how a protocol reads the body */

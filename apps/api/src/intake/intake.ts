@@ -1,21 +1,17 @@
-import {
-  type NotAPromise,
-  type Owned,
-  ownedRows,
-  type Rows,
-  RowScanner,
-  type ScannedRows,
-} from '@sluice/row-scanner'
-import { type EntryValidator, type IdSource, makeRowPrefix, type RequestStamp } from '@sluice/rows'
 import { LabelledCounts } from '@sluice/ops'
-import { entryErrorCodes } from '@sluice/schema'
-import type { FieldError } from '../problems.ts'
-import { Turns } from '../turns.ts'
-import { type BodyFormat, checkBody } from './body.ts'
-import { type EntryRow, EntryShaper, invalidEntry, type Stamped } from './entry-shaper.ts'
-import { ParseBudget } from './parse-budget.ts'
-import { type ReadRecords, readRecords, type ScanRecords, type SourceRecord } from './records.ts'
-import { RowText } from './row-text.ts'
+import {
+  InvalidJson,
+  type NotAPromise,
+  type Rows,
+  Scanner,
+  type ScannedRecords,
+  TooManyRecords,
+} from '@sluice/row-scanner'
+import { IdSource, makeRowPrefix, type RequestStamp, type RowPrefix } from '@sluice/rows'
+import { entryErrorCodes, limits } from '@sluice/schema'
+import { chunkLimits } from '../chunks/chunk-writer.ts'
+import { type FieldError, Problem, problems } from '../problems.ts'
+import { checkBody } from './body.ts'
 
 /** The rows of a request, and its answer once they are stored. */
 export interface ParsedRequest<Scope> {
@@ -41,147 +37,87 @@ export function entryAnswer({ id, timestamp }: EntryReceipt): string {
   return `{"id":"${id}","status":"accepted","timestamp":"${timestamp}"}`
 }
 
-/** Scanning this many bytes takes less than a millisecond. */
-const STEP_BYTES = 64 * 1024
 const errorCodes = Object.keys(entryErrorCodes)
 
-type Ids = Pick<IdSource, 'next' | 'write'>
-
-/** Turns the bodies of requests into rows. */
+/** Turns the bodies of requests into rows. The largest body takes some milliseconds, whatever it has. */
 export class Intake {
-  readonly #validator: EntryValidator
-  readonly #ids: Ids
-  readonly #scanner: Pick<RowScanner, 'scan' | 'scanRecords'>
+  readonly #scanner: Scanner
   /** The last stamp and its prefix. Under high load, many requests of a project share a millisecond. */
   #stamp: RequestStamp = { projectId: '', retentionDays: 0, receivedAtMs: 0 }
-  #stamped: Stamped = stampRows(this.#stamp)
+  #prefix: RowPrefix = makeRowPrefix(this.#stamp)
 
   /** Entries that were rejected, by the code of the first error of each. */
   readonly invalidEntries = new LabelledCounts(errorCodes.length, errorCodes)
-  readonly #turns: Turns
-  readonly #budget = new ParseBudget()
 
-  /** @param scanner bodies that it gives up on are parsed; the result is the same */
-  constructor(
-    validator: EntryValidator,
-    ids: Ids,
-    scanner: Pick<RowScanner, 'scan' | 'scanRecords'> = new RowScanner(ids),
-    turns = new Turns(),
-  ) {
-    this.#validator = validator
-    this.#ids = ids
-    this.#scanner = scanner
-    this.#turns = turns
+  /** @param nowMs the clock of the ids of rows */
+  constructor(nowMs: () => number) {
+    this.#scanner = new Scanner(new IdSource(nowMs), nowMs, chunkLimits)
   }
 
   /**
-   * Passes the rows of an ordinary body to `use`, at once. They may be in the scanner's memory: see `RowScanner.scan`.
+   * Reads a body with entries, and passes their rows to `use`, at once. They are in the scanner's memory: see `Scanner.scan`.
    *
-   * @param format from the media type of the body
-   * @returns the result of `use`; undefined for a body that must be parsed
+   * @param isNdjson whether the body has an entry per line, or is one JSON text
+   * @returns the result of `use`; undefined if the body is an OTLP request
    * @throws Problem if the request as a whole is rejected
    */
-  scan<Result extends NotAPromise>(
+  readEntries<Result extends NotAPromise>(
     body: Buffer,
     stamp: RequestStamp,
-    format: BodyFormat,
+    isNdjson: boolean,
     use: <Scope>(parsed: ParsedRequest<Scope>) => Result,
   ): Result | undefined {
     checkBody(body)
-    const stamped = this.#stampedLike(stamp)
-    return this.#scanner.scan(body, stamped.prefix, format.isNdjson, (rows) => use(acceptAll(rows, stamped)))
+    const read = (): { readonly result: Result | undefined } =>
+      this.#scanner.scan(body, this.#prefixOf(stamp), isNdjson, ({ kind, entries, rows, errors, single }) => {
+        if (kind === 'otlp') return { result: undefined }
+        if (kind === 'other')
+          throw new Problem(
+            'invalid_body',
+            'Send an entry object, {"logs": [entries]} or an array of entries.',
+          )
+        if (kind === 'wrong-logs') throw new Problem('invalid_body', problems.invalid_body.detail)
+        if (entries > limits.entriesPerRequestMax) throw tooManyEntries(entries)
+        this.#count(errors)
+        if (kind === 'batch')
+          return {
+            result: use({ entries, rows, answer: batchAnswer(rows.count, entries - rows.count, errors) }),
+          }
+        if (single === undefined) throw invalidEntry(errors)
+        const receipt = {
+          id: single.id,
+          timestamp: single.timestamp ?? new Date(stamp.receivedAtMs).toISOString(),
+        }
+        return { result: use({ entries, rows, answer: entryAnswer(receipt), receipt }) }
+      })
+    return rejecting(read).result
   }
 
   /**
-   * Parses a body that was not scanned, in slices: a large body leaves the event loop to other requests again and again.
+   * Reads a body with the records of a shipper.
    *
-   * @param body must not be empty, and must be UTF-8
-   * @returns undefined if the body is an OTLP request
-   * @throws Problem if the request as a whole is rejected; `overloaded` if too many bytes are being parsed
+   * @param read has the scanner read it
+   * @throws Problem if the request as a whole is rejected
    */
-  async parse(
-    body: Buffer,
+  readRecords(
+    read: (scanner: Scanner, prefix: RowPrefix) => ScannedRecords,
     stamp: RequestStamp,
-    format: BodyFormat,
-  ): Promise<ParsedRequest<Owned> | undefined> {
-    const release = this.#budget.reserve(stamp.projectId, body.length)
-    try {
-      return await this.#parse(body, stamp, format)
-    } finally {
-      release()
+  ): ScannedRecords {
+    const records = rejecting(() => read(this.#scanner, this.#prefixOf(stamp)))
+    for (const { code } of records.rejected.values()) this.invalidEntries.add(code)
+    return records
+  }
+
+  /** Counts the first error of each entry. */
+  #count(errors: readonly FieldError[]): void {
+    let last: number | undefined
+    for (const { index, code } of errors) {
+      if (index !== last) this.invalidEntries.add(code)
+      last = index
     }
   }
 
-  async #parse(
-    body: Buffer,
-    stamp: RequestStamp,
-    format: BodyFormat,
-  ): Promise<ParsedRequest<Owned> | undefined> {
-    const pace = this.#turns.begin(stamp.projectId)
-    // Small bodies are not worth a wait, unless many of them arrive in one turn.
-    await (body.length > STEP_BYTES ? pace.nextSlice() : pace.pause())
-    const finder = format.findEntries(body)
-    let found = finder.step(STEP_BYTES)
-    while (found === undefined) {
-      await pace.pause()
-      found = finder.step(STEP_BYTES)
-    }
-    if (found.kind === 'otlp') return undefined
-    const shaper = this.#shaper(this.#stampedLike(stamp))
-    const rows = new RowText()
-    const errors: FieldError[] = []
-    for (const [index, entry] of found.entries.entries()) {
-      const pause = pace.pause()
-      if (pause !== undefined) await pause
-      const shaped = shaper.shape(entry, body)
-      if ('row' in shaped) {
-        if (found.kind === 'entry') return acceptEntry(shaped)
-        rows.add(shaped.row)
-      } else {
-        this.invalidEntries.add(shaped.errors[0]?.code ?? 'invalid_json')
-        if (found.kind === 'entry') throw invalidEntry(shaped.errors)
-        for (const error of shaped.errors) errors.push({ index, ...error })
-      }
-    }
-    const { length } = found.entries
-    const answer = batchAnswer(rows.count, length - rows.count, errors)
-    return { entries: length, rows: rows.take(), answer }
-  }
-
-  /**
-   * Makes rows of records, in slices.
-   *
-   * @param records gets a function that makes rows of some records at once
-   * @param body the body of the records; it is held in the budget of bodies that are being parsed
-   * @param hold called with the bytes of rows that were made. It may throw
-   * @throws Problem `overloaded` if too many bytes are being parsed; what `hold` and the records throw
-   */
-  async readRecords(
-    records: (scan: ScanRecords) => Iterable<SourceRecord | undefined>,
-    body: Buffer,
-    stamp: RequestStamp,
-    hold: (bytes: number) => void,
-  ): Promise<ReadRecords> {
-    const release = this.#budget.reserve(stamp.projectId, body.length)
-    try {
-      const pace = this.#turns.begin(stamp.projectId)
-      await (body.length > STEP_BYTES ? pace.nextSlice() : pace.pause())
-      const stamped = this.#stampedLike(stamp)
-      const scan: ScanRecords = (scopeLogs, at, origin) =>
-        this.#scanner.scanRecords(scopeLogs, at, origin, stamped.prefix)
-      const read = await readRecords(records(scan), this.#shaper(stamped), pace, hold)
-      for (const { code } of read.rejected.values()) this.invalidEntries.add(code)
-      return read
-    } finally {
-      release()
-    }
-  }
-
-  #shaper(stamped: Stamped): EntryShaper {
-    return new EntryShaper(this.#validator, () => this.#ids.next(), stamped)
-  }
-
-  #stampedLike(next: RequestStamp): Stamped {
+  #prefixOf(next: RequestStamp): RowPrefix {
     const { projectId, retentionDays, receivedAtMs } = this.#stamp
     const isSame =
       next.receivedAtMs === receivedAtMs &&
@@ -189,33 +125,62 @@ export class Intake {
       next.retentionDays === retentionDays
     if (!isSame) {
       this.#stamp = next
-      this.#stamped = stampRows(next)
+      this.#prefix = makeRowPrefix(next)
     }
-    return this.#stamped
+    return this.#prefix
   }
 }
 
-function stampRows(stamp: RequestStamp): Stamped {
-  return { prefix: makeRowPrefix(stamp), receivedAt: new Date(stamp.receivedAtMs).toISOString() }
+/** Makes problems of the errors of the scanner. */
+function rejecting<Result>(read: () => Result): Result {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof InvalidJson)
+      throw new Problem(
+        'invalid_json',
+        `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.`,
+        {
+          cause: error,
+        },
+      )
+    if (error instanceof TooManyRecords)
+      throw error.limit === 'records' ? tooManyRecords(error) : rowsTooLarge(error)
+    throw error
+  }
 }
 
-/** For a body without an invalid entry. */
-function acceptAll<Scope>(
-  { rows, single }: ScannedRows<Scope>,
-  { receivedAt }: Stamped,
-): ParsedRequest<Scope> {
-  if (single === undefined) return { entries: rows.count, rows, answer: batchAnswer(rows.count, 0, []) }
-  const receipt = { id: single.id, timestamp: single.timestamp ?? receivedAt }
-  return { entries: 1, rows, answer: entryAnswer(receipt), receipt }
+function tooManyEntries(entries: number): Problem {
+  const detail = `A request may have at most ${limits.entriesPerRequestMax} entries; this one has ${entries}.`
+  return new Problem('too_many_entries', detail)
+}
+
+function tooManyRecords(cause: Error): Problem {
+  return new Problem(
+    'too_many_entries',
+    `A request may have at most ${limits.recordsPerRequestMax} records. Send fewer records per request.`,
+    { cause },
+  )
+}
+
+function rowsTooLarge(cause: Error): Problem {
+  return new Problem(
+    'body_too_large',
+    `The rows of the request have more than ${limits.rowBytesPerRequestMax} bytes, with the metadata of rejected records, because each of ` +
+      'them repeats what its records have in common. Send fewer records per request.',
+    { cause },
+  )
+}
+
+/** The problem of a body that is one invalid entry. */
+function invalidEntry(all: readonly FieldError[]): Problem {
+  const errors = all.map(({ path, code, message }) => ({ path, code, message }))
+  const [first] = errors
+  const where = first === undefined || first.path === '' ? 'The entry' : first.path
+  return new Problem('invalid_entry', `${where}: ${first?.message ?? 'is invalid'}.`, { errors })
 }
 
 function batchAnswer(accepted: number, rejected: number, errors: readonly FieldError[]): string {
   const counts = { success: true, accepted, rejected }
   return JSON.stringify(errors.length === 0 ? counts : { ...counts, errors })
-}
-
-/** For a body that is one entry. */
-function acceptEntry({ row, id, timestamp }: EntryRow): ParsedRequest<Owned> {
-  const receipt = { id, timestamp }
-  return { entries: 1, rows: ownedRows(1, row), answer: entryAnswer(receipt), receipt }
 }

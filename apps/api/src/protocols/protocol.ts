@@ -1,6 +1,7 @@
+import type { ScannedRecords, Scanner } from '@sluice/row-scanner'
+import type { RowPrefix } from '@sluice/rows'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Answer } from '../answer.ts'
-import type { Outcome, ScanRecords, SourceRecord } from '../intake/records.ts'
 import type { Problem } from '../problems.ts'
 
 /** The parts of a request that a protocol may read. */
@@ -21,15 +22,13 @@ export interface Answering {
   readonly nextTurn: () => Promise<void>
 }
 
+/** What came of the records of a request. */
+export type Outcome = Pick<ScannedRecords, 'records' | 'rejected'>
+
 /** One request of a protocol. */
 export interface Reading {
-  /**
-   * The records of the body, in order. No step may take more than a few milliseconds. Undefined ends a step that found no record.
-   *
-   * @param scan may be used for records of OTLP
-   * @throws Problem if the request as a whole is rejected. Nothing is stored then
-   */
-  readonly records: (scan?: ScanRecords) => Iterable<SourceRecord | undefined>
+  /** Reads the records of the body. @throws Problem, or an error of the scanner, if the request as a whole is rejected. Nothing is stored then */
+  readonly read: (scanner: Scanner, prefix: RowPrefix) => ScannedRecords
   /**
    * The response to the request. It is made before its rows are stored, and sent afterwards. It follows from the request alone, so that a replay
    * gets the same.

@@ -1,27 +1,12 @@
 import { addMember, isPlainObject, type Members, timeOfEpoch } from '@sluice/records'
+import { eventErrors, InvalidJson, type LinesOrigin } from '@sluice/row-scanner'
 import { parseJsonExactly } from '@sluice/rows'
-import { limits } from '@sluice/schema'
 import { createHash } from 'node:crypto'
 import type { Answer } from '../answer.ts'
 import { checkBody, checkNotEmpty } from '../intake/body.ts'
-import { type Outcome, type SourceRecord, tooManyRecords } from '../intake/records.ts'
-import { search, type Shape, STEP_BYTES } from '../intake/value-finder.ts'
 import { Problem, type ProblemCode } from '../problems.ts'
-import type { Protocol, ProtocolRequest, Reading } from './protocol.ts'
-import {
-  asBearer,
-  describeError,
-  hasTooManyNames,
-  jsonAnswer,
-  linesOf,
-  recordOf,
-  rejection,
-  rejectKeyInUrl,
-  statusOf,
-  toEntry,
-  tooManyNames,
-  withMetadata,
-} from './shippers.ts'
+import type { Outcome, Protocol, ProtocolRequest, Reading } from './protocol.ts'
+import { asBearer, describeError, jsonAnswer, rejectKeyInUrl, sentence, statusOf } from './shippers.ts'
 
 /** The codes of HEC that this service has, with their messages. */
 const codes = {
@@ -57,7 +42,7 @@ const events: Protocol = {
   paths: ['/services/collector', '/services/collector/event', '/services/collector/event/1.0'],
   read(body, request) {
     checkBody(body)
-    return { records: () => jsonEvents(body), answer: answerTo(request) }
+    return { read: readEvents(body), answer: answerTo(request) }
   },
   // Docker's logging driver asks so before a container starts.
   optionsAnswer: hecAnswer(200, 'success'),
@@ -78,7 +63,10 @@ const raw: Protocol = {
   read(body, request) {
     checkNotEmpty(body)
     const origin = originOfLines(request.query)
-    return { records: () => rawEvents(body, origin), answer: answerTo(request) }
+    return {
+      read: (scanner, prefix) => scanner.scanHecLines(body, prefix, origin),
+      answer: answerTo(request),
+    }
   },
 }
 
@@ -89,109 +77,23 @@ const acks: Protocol = {
   read(body) {
     const ids = readAckIds(body)
     const answer = jsonAnswer(200, { acks: Object.fromEntries(ids.map((id) => [String(id), true])) })
-    return { records: () => [], answer: () => answer }
+    return { read: () => ({ records: 0, rejected: new Map(), pieces: [] }), answer: () => answer }
   },
 }
 
 export const splunkHec: readonly Protocol[] = [events, raw, acks]
 
-/** Most clients write one object after another. Some send an array. */
-const shape: Shape = { take: 'event', elements: { take: 'event' } }
-
-/**
- * The events of `/services/collector/event`.
- *
- * @throws Problem for a body that is not a sequence of JSON values, or has more values than a request may have records
- */
-export function* jsonEvents(body: Buffer): Generator<SourceRecord | undefined> {
-  let count = 0
-  let values = 0
-  for (let at = yield* skipBlanks(body, 0); at < body.length; at = yield* skipBlanks(body, at)) {
-    values += 1
-    // A body may have millions of arrays without an event.
-    if (values > limits.recordsPerRequestMax) throw tooManyRecords()
-    yield undefined
-    const finder = yield* search(body, shape, at)
-    if (finder.rootEnd < 0) throw new Problem('invalid_json', `Event ${count} is not JSON. ${finder.fault}`)
-    count += finder.found.length
-    for (const found of finder.found) yield recordOf(body, found, recordOfEvent)
-    at = finder.rootEnd
-  }
-}
-
-/** JSON's whitespace. */
-const blanks: ReadonlySet<number> = new Set(Buffer.from(' \t\r\n'))
-
-function* skipBlanks(body: Buffer, from: number): Generator<undefined, number> {
-  let stepEnd = from + STEP_BYTES
-  let at = from
-  while (at < body.length && blanks.has(body[at] ?? 0)) {
-    at += 1
-    if (at === stepEnd) {
-      stepEnd += STEP_BYTES
-      yield undefined
+/** @throws Problem for a body that is not a sequence of JSON values */
+function readEvents(body: Buffer): Reading['read'] {
+  return (scanner, prefix) => {
+    try {
+      return scanner.scanHecEvents(body, prefix)
+    } catch (error) {
+      if (!(error instanceof InvalidJson)) throw error
+      const detail = `Event ${error.records} is not JSON. ${sentence(error.message)}`
+      throw new Problem('invalid_json', detail, { cause: error })
     }
   }
-  return at
-}
-
-const missingEvent = rejection('missing', 'has no event')
-const blankEvent = rejection('missing', 'has a blank event')
-
-/** An event, and what its envelope says about it. */
-function recordOfEvent(envelope: Members): SourceRecord {
-  const { event, fields, time, ...origin } = envelope
-  if ([event, fields, ...partsOf(event)].some((part) => isPlainObject(part) && hasTooManyNames(part)))
-    return tooManyNames
-  if (event === undefined) return missingEvent
-  if (event === null || event === '') return blankEvent
-  const timestamp = timeOf(time)
-  const record = together(
-    timestamp === undefined ? {} : { timestamp },
-    membersOf(event),
-    isPlainObject(fields) ? fields : {},
-  )
-  const kept = isPlainObject(fields) ? {} : { fields }
-  const unread = timestamp === undefined ? { time } : {}
-  return { entry: withMetadata(toEntry(record), { ...origin, ...kept, ...unread }) }
-}
-
-/** What `membersOf` takes the members of. */
-const partsOf = (event: unknown): unknown[] =>
-  isPlainObject(event) ? [event['message'], event['line'], event['attrs']] : []
-
-function membersOf(event: unknown): Members {
-  if (!isPlainObject(event)) return { message: typeof event === 'string' ? event : JSON.stringify(event) }
-  const { line, message, ...rest } = event
-  // Splunk's library for JavaScript has the fields of a message there.
-  if (isPlainObject(message)) return together(message, rest, 'line' in event ? { line } : {})
-  if (message === undefined && Object.hasOwn(event, 'source')) {
-    // Docker's logging driver has the message there, or its fields if it is JSON.
-    const { attrs, ...origin } = rest
-    const labels = isPlainObject(attrs) ? attrs : {}
-    if (typeof line === 'string') return together({ message: line }, labels, origin)
-    if (isPlainObject(line)) return together(line, labels, origin)
-  }
-  return event
-}
-
-function together(...parts: readonly Members[]): Members {
-  const all: Members = {}
-  for (const part of parts) for (const name of Object.keys(part)) addMember(all, name, part[name])
-  return all
-}
-
-/** Seconds since 1970 with a fraction, as a number or as a string. */
-function timeOf(time: unknown): string | undefined {
-  if (typeof time === 'string') return timeOfEpoch(time.trim())
-  // A number that was parsed exactly has all its digits as JSON.
-  return time === undefined ? undefined : timeOfEpoch(JSON.stringify(time))
-}
-
-/** What the parameters of `/services/collector/raw` say about all lines. */
-interface LinesOrigin {
-  readonly timestamp?: string
-  readonly metadata: Readonly<Members>
 }
 
 const originNames = ['host', 'source', 'sourcetype', 'index', 'time']
@@ -201,7 +103,9 @@ const VALUES_MAX = 16
 /** Nothing is lost: a time that is not read is kept too. @throws Problem */
 function originOfLines(query: ProtocolRequest['query']): LinesOrigin {
   const values = originNames.flatMap((name) =>
-    [query[name]].flat().flatMap((value) => (typeof value === 'string' ? [[name, value] as const] : [])),
+    [query[name]]
+      .flat()
+      .flatMap((value) => (typeof value === 'string' ? [[name, value.toWellFormed()] as const] : [])),
   )
   if (values.length > VALUES_MAX) {
     const detail = `The parameters ${originNames.join(', ')} may have at most ${VALUES_MAX} values together.`
@@ -210,30 +114,11 @@ function originOfLines(query: ProtocolRequest['query']): LinesOrigin {
   const metadata: Members = {}
   let timestamp: string | undefined
   for (const [name, value] of values) {
-    const time = name === 'time' && timestamp === undefined ? timeOf(value) : undefined
+    const time = name === 'time' && timestamp === undefined ? timeOfEpoch(value.trim()) : undefined
     if (time === undefined) addMember(metadata, name, value)
     else timestamp = time
   }
   return timestamp === undefined ? { metadata } : { timestamp, metadata }
-}
-
-/** A line that is valid has far fewer bytes. */
-const LINE_BYTES_MAX = 512 * 1024
-const tooLong = rejection('too_long', 'has more characters than a message can have', '/message')
-
-/** The lines of `/services/collector/raw`. Bytes that are not UTF-8 become U+FFFD. */
-function* rawEvents(
-  body: Buffer,
-  { metadata, ...timestamp }: LinesOrigin,
-): Generator<SourceRecord | undefined> {
-  for (const line of linesOf(body)) {
-    if (line === undefined) yield undefined
-    else if (line.end - line.start > LINE_BYTES_MAX) yield tooLong
-    else {
-      const message = body.toString('utf8', line.start, line.end)
-      yield { entry: withMetadata(toEntry({ message, ...timestamp }), metadata) }
-    }
-  }
 }
 
 /** Clients ask for some hundred acknowledgements at once. A question is read in one step. */
@@ -279,10 +164,13 @@ function answerTo(request: ProtocolRequest): Reading['answer'] {
       detail: describeError(error, 'The event'),
     }
     if (rejected.size < records) return hecAnswer(200, 'success', { ...ackOf(request, identity), ...more })
-    const code =
-      error === missingEvent.error ? 'eventRequired' : error === blankEvent.error ? 'eventBlank' : 'invalid'
-    return hecAnswer(400, code, more)
+    return hecAnswer(400, codeOf(error.message), more)
   }
+}
+
+function codeOf(message: string): Code {
+  if (message === eventErrors.missing) return 'eventRequired'
+  return message === eventErrors.blank ? 'eventBlank' : 'invalid'
 }
 
 const rejections: Partial<Readonly<Record<ProblemCode, Code>>> = {

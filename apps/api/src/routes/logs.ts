@@ -1,9 +1,8 @@
 import type { Owned } from '@sluice/row-scanner'
-import type { RequestStamp } from '@sluice/rows'
 import type { FastifyInstance } from 'fastify'
 import { type Answer, sendAnswer } from '../answer.ts'
+import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import { logsPaths } from '../http-contract.ts'
-import { type BodyFormat, jsonFormat, ndjsonFormat } from '../intake/body.ts'
 import type { ParsedRequest } from '../intake/intake.ts'
 import type { AnswerCount } from '../metrics/request-counts.ts'
 import { logsOperation } from '../openapi/operations.ts'
@@ -13,11 +12,8 @@ import { rejectOtherMethods } from './protocols.ts'
 import { readBytes, withBody } from './receive-body.ts'
 import { takeRecords } from './take-records.ts'
 
-/** The accepted media types of entries: those that Fluent Bit, Fluentd, Logstash and Vector send. */
-const formats: Readonly<Record<string, BodyFormat>> = {
-  'application/json': jsonFormat,
-  'application/x-ndjson': ndjsonFormat,
-}
+const JSON_TYPE = 'application/json'
+const NDJSON_TYPE = 'application/x-ndjson'
 
 /**
  * `POST` of an entry or a batch request: admitted before its body is read, then received and charged for its bytes, then parsed, charged
@@ -26,7 +22,7 @@ const formats: Readonly<Record<string, BodyFormat>> = {
 export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies): void {
   const { counts } = dependencies
   // The body arrives as bytes. The intake decides whether they are UTF-8, JSON and entries.
-  app.addContentTypeParser([...Object.keys(formats), OTLP_PROTOBUF], readBytes)
+  app.addContentTypeParser([JSON_TYPE, NDJSON_TYPE, OTLP_PROTOBUF], readBytes)
 
   for (const url of logsPaths) {
     rejectOtherMethods(app, url, ['POST'])
@@ -42,7 +38,7 @@ export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies
         const answer = await withBody(request, dependencies, (body, admission) =>
           mediaType === OTLP_PROTOBUF
             ? takeRecords(readProtobuf(body), body, admission, countOf, dependencies)
-            : takeEntries(body, formats[mediaType] ?? jsonFormat, admission, countOf, dependencies),
+            : takeEntries(body, mediaType === NDJSON_TYPE, admission, countOf, dependencies),
         )
         return typeof answer === 'string' ? answer : sendAnswer(reply, answer)
       },
@@ -53,7 +49,7 @@ export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies
 /** Stores the entries of a body, or its records if it is OTLP. @returns the response; the JSON of a 202 for entries */
 async function takeEntries(
   body: Buffer,
-  format: BodyFormat,
+  isNdjson: boolean,
   admission: Admission,
   countOf: (status: number) => AnswerCount,
   dependencies: IntakeDependencies,
@@ -61,12 +57,8 @@ async function takeEntries(
   const { held, identity, project, reply } = admission
   const { counts, intake, wallMs, writer, writeOnce } = dependencies
   const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: wallMs() }
-  let read = scanEntries(body, format, stamp, admission, dependencies)
-  if (read === undefined) {
-    const parsed = await intake.parse(body, stamp, format)
-    if (parsed === undefined) return takeRecords(readJson(body), body, admission, countOf, dependencies)
-    read = { charged: admission.chargeEntries(parsed.entries), parsed }
-  }
+  const read = intake.readEntries(body, stamp, isNdjson, (parsed) => store(parsed, admission, writer))
+  if (read === undefined) return takeRecords(readJson(body), body, admission, countOf, dependencies)
   void reply.code(202).type('application/json; charset=utf-8')
   const accepted = countOf(202)
   if ('stored' in read) {
@@ -95,26 +87,17 @@ type ReadRequest =
   | { readonly charged: Promise<void> | undefined; readonly parsed: ParsedRequest<Owned> }
 
 /**
- * Scans an ordinary body and charges its entries. If the charge needs no round trip to Redis, the rows of a request without an
- * idempotency key go to the writer at once, straight from the scanner's memory.
+ * Charges the entries of a request. If that needs no round trip to Redis, the rows of a request without an idempotency key go to the writer
+ * at once, straight from the scanner's memory.
  *
- * @returns undefined for a body that must be parsed
  * @throws Problem
  */
-function scanEntries(
-  body: Buffer,
-  format: BodyFormat,
-  stamp: RequestStamp,
-  admission: Admission,
-  { intake, writer }: IntakeDependencies,
-): ReadRequest | undefined {
-  return intake.scan(body, stamp, format, (parsed): ReadRequest => {
-    const { rows, answer } = parsed
-    const charged = admission.chargeEntries(parsed.entries)
-    if (charged !== undefined || admission.identity !== undefined)
-      return { charged, parsed: { ...parsed, rows: rows.copy() } }
-    admission.held.hold(rows.byteLength)
-    const stored = rows.count > 0 ? writer.write(rows, admission) : Promise.resolve()
-    return { answer, rows: rows.count, stored }
-  })
+function store<Scope>(parsed: ParsedRequest<Scope>, admission: Admission, writer: ChunkWriter): ReadRequest {
+  const { rows, answer } = parsed
+  const charged = admission.chargeEntries(parsed.entries)
+  if (charged !== undefined || admission.identity !== undefined)
+    return { charged, parsed: { ...parsed, rows: rows.copy() } }
+  admission.held.hold(rows.byteLength)
+  const stored = rows.count > 0 ? writer.write(rows, admission) : Promise.resolve()
+  return { answer, rows: rows.count, stored }
 }

@@ -27,7 +27,7 @@ interface ProtocolRoute {
 const GET = ['GET', 'HEAD'] as const
 
 /** The protocols that have paths of their own. */
-export const protocols: readonly Protocol[] = [elasticsearchBulk, lokiPush, ...splunkHec, datadogLogs]
+const protocols: readonly Protocol[] = [elasticsearchBulk, lokiPush, ...splunkHec, datadogLogs]
 
 /** The routes of all protocols that have paths of their own. */
 export async function protocolRoutes(

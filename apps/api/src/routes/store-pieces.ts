@@ -1,6 +1,6 @@
 import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
+import type { Piece } from '@sluice/row-scanner'
 import { digestPiece } from '../idempotency/idempotency.ts'
-import type { Piece } from '../intake/records.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem, retryAfter } from '../problems.ts'
 import type { Admission, IntakeDependencies } from './admission.ts'

@@ -1,13 +1,11 @@
+import { RejectedBody, type ScannedRecords } from '@sluice/row-scanner'
 import type { Answer } from '../answer.ts'
-import type { ReadRecords, ScanRecords, SourceRecord } from '../intake/records.ts'
 import type { AnswerCount } from '../metrics/request-counts.ts'
 import { RECORD_BYTES } from '../overload/body-budget.ts'
+import { Problem } from '../problems.ts'
 import type { Reading } from '../protocols/protocol.ts'
 import type { Admission, IntakeDependencies } from './admission.ts'
 import { storePieces } from './store-pieces.ts'
-
-/** A request of fewer records takes less memory than its connection. */
-const RECORDS_PER_HOLD = 64
 
 /**
  * Reads the records of a request, charges and stores them.
@@ -45,35 +43,26 @@ export async function takeRecords(
   }
 }
 
-/** Reads the records of a body, and charges them. If the body is rejected, those that were read are charged. @throws Problem */
+/** Reads the records of a body, holds their rows, and charges them. If the body is rejected, those that were read are charged. @throws Problem */
 async function readAndCharge(
   reading: Reading,
   body: Buffer,
   admission: Admission,
   { intake, wallMs }: IntakeDependencies,
-): Promise<ReadRecords> {
+): Promise<ScannedRecords> {
   const { held, project } = admission
   const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: wallMs() }
-  let seen = 0
-  let single = 0
-  function* count(scan: ScanRecords): Generator<SourceRecord | undefined> {
-    for (const record of reading.records(scan)) {
-      if (record !== undefined && 'rows' in record) seen += record.rows.count
-      else if (record !== undefined) {
-        seen += 1
-        single += 1
-        if (single % RECORDS_PER_HOLD === 0) held.hold(RECORDS_PER_HOLD * RECORD_BYTES)
-      }
-      yield record
-    }
-  }
-  let read: ReadRecords
+  let read: ScannedRecords
   try {
-    read = await intake.readRecords(count, body, stamp, (bytes) => held.hold(bytes))
+    read = intake.readRecords((scanner, prefix) => reading.read(scanner, prefix), stamp)
   } catch (error) {
-    if (seen > 1) admission.chargeDone({ entries: seen, bytes: body.length })
+    const cause = error instanceof Problem ? error.cause : undefined
+    if (cause instanceof RejectedBody && cause.records > 1)
+      admission.chargeDone({ entries: cause.records, bytes: body.length })
     throw error
   }
+  held.hold(read.records * RECORD_BYTES)
+  for (const { rows } of read.pieces) held.hold(rows.byteLength)
   await admission.chargeEntries(read.records)
   return read
 }

@@ -1,48 +1,13 @@
 import { encodeLogs } from '@sluice/harness/otlp-logs'
 import type { LightMyRequestResponse } from 'fastify'
-import { createHash } from 'node:crypto'
-import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { hashIdempotencyKey, identify, shardOf } from '../../src/idempotency/idempotency.ts'
-import { Turns } from '../../src/turns.ts'
 import { oneScope } from '../protocols/otlp/otlp-api.ts'
 import { freshTestApi } from '../support/shared-api.ts'
 
 const api = freshTestApi()
 
-const LARGE = 64 * 1024 + 1
 const byBody = { 'sluice-idempotency': 'body' }
-const hashes = Object.getPrototypeOf(createHash('sha256')) as ReturnType<typeof createHash>
-
-let nowMs: number
-let scheduled: (() => void)[]
-let turns: Turns
-
-beforeEach(() => {
-  nowMs = 0
-  scheduled = []
-  turns = new Turns(
-    (turn) => scheduled.push(turn),
-    () => nowMs,
-  )
-})
-
-const identifyBody = (bytes: number) =>
-  identify({ headers: byBody, routeOptions: {}, url: '/x' }, Buffer.alloc(bytes), turns, 'demo')
-
-it('a body waits for its turn to be hashed if it is large, and others used up this one', async () => {
-  const update = vi.spyOn(hashes, 'update')
-  expect(identifyBody(LARGE)).not.toBeInstanceOf(Promise)
-  nowMs = 8
-  const second = identifyBody(LARGE)
-  expect(second).toBeInstanceOf(Promise)
-  // The media type and the body of the first one.
-  expect(update).toHaveBeenCalledTimes(2)
-  for (const turn of scheduled.splice(0)) turn()
-  expect(await second).toEqual(identifyBody(LARGE))
-  nowMs = 1_000
-  expect(identifyBody(LARGE - 1)).not.toBeInstanceOf(Promise)
-})
-
 const withKey = { 'idempotency-key': 'k' }
 const entry = '{"level":"info","message":"m"}'
 const send = (
@@ -90,7 +55,7 @@ describe('the target of a request', () => {
   it('does not change the digest of entries, which earlier versions have recorded', () => {
     const sent = { ...withKey, 'content-type': 'application/json; charset=utf-8' }
     const request = { headers: sent, routeOptions: { url: '/v1/logs' }, url: '/v1/logs?a=1' }
-    expect(identify(request, Buffer.from(entry), turns, 'demo')).toEqual({
+    expect(identify(request, Buffer.from(entry))).toEqual({
       key: 'k',
       digest: 'WPF9ZHTDIfQFlJp6bo4DKh',
     })

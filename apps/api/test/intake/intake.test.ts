@@ -1,13 +1,12 @@
-import { IdSource, rowAsJson } from '@sluice/rows'
+import { rowAsJson } from '@sluice/rows'
 import type { LightMyRequestResponse } from 'fastify'
 import { describe, expect, it, vi } from 'vitest'
-import { jsonFormat } from '../../src/intake/body.ts'
 import { Intake } from '../../src/intake/intake.ts'
-import { stamp, textOf, validator } from '../support/intake.ts'
+import { stamp, textOf } from '../support/intake.ts'
 import { freshTestApi } from '../support/shared-api.ts'
 
 it('adds to each row the project, retention and time of its request', () => {
-  const intake = new Intake(validator, new IdSource(Date.now))
+  const intake = new Intake(Date.now)
   const body = Buffer.from('{"level":"info","message":"m"}')
   const plus = { ...stamp, receivedAtMs: stamp.receivedAtMs + 1 }
   for (const [each, project, expires, received] of [
@@ -17,7 +16,7 @@ it('adds to each row the project, retention and time of its request', () => {
     [plus, 'demo', '2026-12-21', '2026-11-20 00:00:00.001'],
     [stamp, 'demo', '2026-12-21', '2026-11-20 00:00:00.000'],
   ] as const) {
-    const line = intake.scan(body, each, jsonFormat, ({ rows }) => ({ text: textOf(rows) }))?.text ?? ''
+    const line = intake.readEntries(body, each, false, ({ rows }) => ({ text: textOf(rows) }))?.text ?? ''
     const row = { project_id: project, expires_on: expires, received_at: received }
     expect(JSON.parse(rowAsJson(line) ?? '')).toMatchObject(row)
   }
@@ -36,7 +35,7 @@ describe('each of several concurrent requests stores its own rows', () => {
 
   /** Sends the messages, and calls `release` when all bodies are scanned. */
   async function expectStored(keyOf: (number: number) => string | undefined, release: () => void) {
-    const scan = vi.spyOn(Intake.prototype, 'scan')
+    const scan = vi.spyOn(Intake.prototype, 'readEntries')
     const requests = messages.map((message, i) => send(message, keyOf(i)))
     await vi.waitUntil(() => scan.mock.calls.length === messages.length, { interval: 1 })
     release()

@@ -22,7 +22,7 @@ describe('logs', () => {
       { message: 'four', status: 200 },
     ])
     expect([response.statusCode, response.body]).toEqual([202, '{}'])
-    const one = { level: 'warn', timestamp: '2025-11-20T10:00:00.123Z', service: 'shop', metadata: source }
+    const one = { level: 'warn', timestamp: '2025-11-20 10:00:00.123000', service: 'shop', metadata: source }
     const two = { level: 'success', service: 'cart', metadata: { ddtags: 'service:cart, env:staging' } }
     const three = { level: 'error', metadata: { status: 'odd', ddtags: 'env:prod' } }
     expect(storedRows(api)).toMatchObject([
@@ -51,7 +51,7 @@ describe('logs', () => {
     const partly = await send([7, { message: 'a' }, long])
     expect(partly.statusCode).toBe(202)
     expect(partly.json<{ errors: { detail: string }[] }>().errors[0]?.detail).toBe(
-      '2 of 3 logs are rejected. Log 0: must be an object.',
+      '2 of 3 logs are rejected. Log 0: must be of type object.',
     )
     expect(api.queue.rows.map(({ message }) => message)).toEqual(['a'])
     expect((await send([long])).statusCode).toBe(400)

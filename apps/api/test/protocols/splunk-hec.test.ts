@@ -1,7 +1,6 @@
 import { limits } from '@sluice/schema'
 import type { LightMyRequestResponse } from 'fastify'
 import { describe, expect, it } from 'vitest'
-import { jsonEvents } from '../../src/protocols/splunk-hec.ts'
 import { sharedTestApi, storedMetadata, storedRows } from '../support/shared-api.ts'
 
 const api = sharedTestApi()
@@ -36,8 +35,8 @@ describe('events', () => {
     expect([response.statusCode, response.body]).toEqual([200, success])
     expect(response.headers['content-type']).toBe('application/json; charset=utf-8')
     expect(storedRows(api)).toMatchObject([
-      { timestamp: '2025-11-20T10:00:00.123456Z', level: 'warn', message: 'text', service: '' },
-      { timestamp: '2025-11-20T10:00:01.5Z', level: 'error', message: 'object', service: 'shop' },
+      { timestamp: '2025-11-20 10:00:00.123456', level: 'warn', message: 'text', service: '' },
+      { timestamp: '2025-11-20 10:00:01.500000', level: 'error', message: 'object', service: 'shop' },
     ])
     expect(storedMetadata(api)).toEqual([
       { region: 'eu', ...source },
@@ -62,7 +61,7 @@ describe('events', () => {
       ),
     )
     expect(api.queue.rows.map(({ message }) => message)).toEqual(['m', 'e', 'of a container', 'inner'])
-    expect(api.queue.rows[0]).toMatchObject({ timestamp: '2025-11-20T10:00:00Z' })
+    expect(api.queue.rows[0]).toMatchObject({ timestamp: '2025-11-20 10:00:00.000000' })
     expect(storedMetadata(api)).toEqual([
       { timestamp_2: 'x', source: 'y', msg_2: 'f', source_2: 's', extra: true },
       { host: '', foo: null, fields: [1], time: 'soon' },
@@ -104,11 +103,6 @@ describe('events', () => {
     const response = await send(body)
     expect([response.statusCode, response.json<{ code: number }>().code]).toEqual([status, code])
     expect(api.queue.adds).toEqual([])
-  })
-
-  it.each(['[]', '"x"'])('are found in a step for each value: %s', (value) => {
-    const steps = Array.from(jsonEvents(Buffer.from(value.repeat(1_000))))
-    expect(steps.filter((step) => step === undefined).length).toBeGreaterThanOrEqual(1_000)
   })
 })
 
@@ -156,7 +150,7 @@ describe('raw events', () => {
     const response = await send(body, `/raw${query}`)
     expect(response.json()).toMatchObject({ text: 'Success', code: 0, ackId: expect.any(Number) as unknown })
     expect(api.queue.rows).toMatchObject([
-      { message: 'one', level: 'log', timestamp: '2025-11-20T10:00:00.25Z' },
+      { message: 'one', level: 'log', timestamp: '2025-11-20 10:00:00.250000' },
       { message: 'two {"a":1}' },
       { message: 'a\u{FFFD}' },
     ])
@@ -166,7 +160,7 @@ describe('raw events', () => {
   it('keep up to 16 values of parameters, whatever they are, because each row has them', async () => {
     const path = `/raw?time=yesterday&time=1763632800&time=1&source=${'s'.repeat(5_000)}&index=`
     expect((await send('x', path)).statusCode).toBe(200)
-    expect(api.queue.rows).toMatchObject([{ timestamp: '2025-11-20T10:00:00Z' }])
+    expect(api.queue.rows).toMatchObject([{ timestamp: '2025-11-20 10:00:00.000000' }])
     expect(storedMetadata(api)).toEqual([
       { source: 's'.repeat(5_000), index: '', time: 'yesterday', time_2: '1' },
     ])

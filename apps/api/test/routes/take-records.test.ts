@@ -4,7 +4,6 @@ import type { LightMyRequestResponse } from 'fastify'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
 import { identify } from '../../src/idempotency/idempotency.ts'
-import { Turns } from '../../src/turns.ts'
 import { oneScope } from '../protocols/otlp/otlp-api.ts'
 import { freshTestApi, rebuild } from '../support/shared-api.ts'
 
@@ -88,7 +87,7 @@ describe('an idempotency key', () => {
       const body = documents(count)
       await bulk(body, key)
       const request = { headers: key, routeOptions: { url }, url }
-      const whole = await identify(request, Buffer.from(body), new Turns(), 'demo')
+      const whole = identify(request, Buffer.from(body))
       const digests = [...api.queue.records.values()].map((record) => record.slice(0, 22))
       expect(digests.includes(whole?.digest ?? '')).toBe(isWhole)
     }

@@ -1,6 +1,5 @@
 import { HttpConnection } from '@sluice/harness'
 import { shardNames } from '@sluice/queue'
-import { EntryValidator, IdSource } from '@sluice/rows'
 import { createLogger, type Readiness } from '@sluice/runtime'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import { randomUUIDv7 } from 'node:crypto'
@@ -23,8 +22,6 @@ import { FakeSignals } from './fake-signals.ts'
 export const RECEIVED_AT_MS = Date.UTC(2026, 10, 20, 12, 0, 0, 5)
 
 const WINDOW_MS = 3_600_000
-/** It has no state, and compiling its schema takes longer than building the rest of the API. */
-const validator = new EntryValidator()
 
 /** The API with real components except Redis. */
 export interface TestApi {
@@ -110,7 +107,7 @@ export function buildTestApi(
         logger,
         () => 0,
       ),
-      intake: new Intake(validator, new IdSource(Date.now)),
+      intake: new Intake(Date.now),
       writer,
       writeOnce: idempotentWriter(writer, shardNames('test', 1), randomUUIDv7),
       overload: signals.monitor,

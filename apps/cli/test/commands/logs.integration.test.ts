@@ -1,5 +1,6 @@
 import { type ClickHouseClient, logsInsertQuery } from '@sluice/clickhouse'
-import { makeRowPrefix, parseJsonExactly, shapeRow } from '@sluice/rows'
+import { makeRowPrefix, parseJsonExactly } from '@sluice/rows'
+import { rowOf } from '@sluice/rows/testing'
 import type { Entry } from '@sluice/schema'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,11 +21,7 @@ afterAll(() => client.close())
 /** Stores entries, given as JSON, as the API and the worker would. */
 async function store(projectId: string, entries: readonly string[], receivedAtMs = Date.now()) {
   const rowPrefix = makeRowPrefix({ projectId, retentionDays: 30, receivedAtMs })
-  const rows = entries.map((entry) => {
-    const shaped = shapeRow(parseJsonExactly(entry) as Entry, randomUUID(), rowPrefix, true)
-    if ('error' in shaped) throw new Error(shaped.error.message)
-    return shaped.row
-  })
+  const rows = entries.map((entry) => rowOf(parseJsonExactly(entry) as Entry, randomUUID(), rowPrefix))
   await client.command({ query: `${logsInsertQuery}\n${rows.join('')}` })
 }
 

@@ -1,151 +1,132 @@
-import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, DOT, MINUS, OPEN_BRACE, OPEN_BRACKET } from '../bytes'
-import { writeDouble } from '../host'
-import { metadataDepthMax } from '../limits'
-import { Lines } from './lines'
-import * as texts from './texts'
-import { Wire } from './wire'
+// The values of a record, a resource or a scope are nodes, like those of JSON. A value is first null. An array or an object can get more
+// elements as long as nothing was added after it, because official decoders of Protocol Buffers merge repeated messages.
+import * as codes from '../codes'
+import { METADATA } from '../errors'
+import { metadataBytesMax } from '../limits'
+import { Literal, literal } from '../literals'
+import { hasRepeated } from '../names'
+import { LONE } from '../strings'
+import {
+  ARRAY,
+  FALSE,
+  LEVELS_MASK,
+  LEVELS_SHIFT,
+  Node,
+  NODE_BYTES,
+  NULL,
+  OBJECT,
+  REPEATED,
+  Tape,
+  TRUE,
+} from '../tape'
 
-/** The tags of AnyValue. */
-export const STRING: u8 = 0x0a
-const BOOL: u8 = 0x10
-const INT: u8 = 0x18
-const DOUBLE: u8 = 0x21
-const ARRAY: u8 = 0x2a
-const KVLIST: u8 = 0x32
-/** The tags of KeyValue, and that of the values of a list. */
-export const KEY: u8 = 0x0a
-export const VALUE: u8 = 0x12
-const ELEMENT: u8 = 0x0a
+/** Levels of metadata: `attributes` and `resource` are on level 2, the attributes of `scope` on level 3. A body is a member of metadata. */
+export const BODY_LEVEL: i32 = 1
+export const ATTRIBUTES_LEVEL: i32 = 2
+export const SCOPE_ATTRIBUTES_LEVEL: i32 = 3
 
-/** Integers up to here are exact as doubles, and JSON.stringify writes all their digits. */
-const SAFE_INTEGER_MAX: i64 = 0x1f_ffff_ffff_ffff
+/** Why a record is rejected, or all records of a resource or a scope. */
+export class Rejection {
+  /** Negative if there is none. */
+  static code: i32 = -1
+  static where: i32 = 0
+
+  /** @returns false */
+  static set(code: i32, where: i32): bool {
+    Rejection.code = code
+    Rejection.where = where
+    return false
+  }
+}
 
 /**
- * Writes the AnyValue from `Wire.at` to `end` as JSON, and a comma.
- *
- * @param level the level of the object or array that has the value
- * @returns false for a value that is not ordinary, for example bytes, or one with two fields
+ * Bounds the values of a record, a resource or a scope by the least bytes that they take as JSON, repeated names included: a value may take only
+ * two bytes of a body, and its node has sixteen.
  */
-export function writeValue(end: i32, level: i32): bool {
-  if (Wire.at === end) {
-    Lines.text(texts.nullWord)
-    return true
+export class Budget {
+  private static left: i32 = 0
+
+  static begin(): void {
+    // The addition is for the names of attributes that become columns, and for a body.
+    Budget.left = metadataBytesMax + 256
   }
-  const tag = load<u8>(Wire.at)
-  Wire.at += 1
-  if (tag === STRING) {
-    const textEnd = Wire.contentEnd(end)
-    if (textEnd !== end) return false
-    Lines.string(Wire.at, end)
-    Wire.at = end
-  } else if (tag === INT) {
-    if (!Wire.varint(end)) return false
-    const value = <i64>Wire.value
-    if (value > SAFE_INTEGER_MAX || value < -SAFE_INTEGER_MAX) return false
-    Lines.integer(value)
-  } else if (tag === BOOL) {
-    if (!Wire.varint(end)) return false
-    Lines.text(Wire.value === 0 ? texts.falseWord : texts.trueWord)
-    return Wire.at === end
-  } else if (tag === DOUBLE) {
-    if (!writeNumber(Wire.pass(8, end))) return false
-  } else if (tag === ARRAY || tag === KVLIST) {
-    const listEnd = Wire.contentEnd(end)
-    if (listEnd !== end || level >= metadataDepthMax) return false
-    if (!(tag === ARRAY ? writeArray(end, level + 1) : writeObject(end, level + 1))) return false
-  } else return false
-  Lines.byte(COMMA)
-  return Wire.at === end
+
+  /** Takes an element of an array: at least one character and a separator. */
+  static takeElement(): bool {
+    return Budget.take(2)
+  }
+
+  /** Takes a member of an object: in addition two quotes and a colon. */
+  static takeMember(name: Node): bool {
+    return Budget.take(5 + name.bytes)
+  }
+
+  private static take(bytes: i32): bool {
+    Budget.left -= bytes
+    return Budget.left >= 0 || Rejection.set(codes.TOO_LARGE, METADATA)
+  }
 }
 
-/** @param from the address of a double; -1 if there is none */
-function writeNumber(from: i32): bool {
-  if (from < 0) return false
-  const value = load<f64>(from)
-  const isInteger = Math.abs(value) <= <f64>SAFE_INTEGER_MAX && Math.trunc(value) === value
-  if (isInteger) {
-    Lines.integer(<i64>value)
-    return true
-  }
-  if (writeFraction(value)) return true
-  const bytes = writeDouble(from, Lines.end)
-  Lines.end += bytes
-  return bytes > 0
+const WORD_NULL: i32 = literal('null')
+const WORD_TRUE: i32 = literal('true')
+const WORD_FALSE: i32 = literal('false')
+
+/** Adds a value. @returns its address */
+export function addNull(): i32 {
+  const address = Tape.end
+  Tape.add(NULL, Literal.of(WORD_NULL).start, Literal.of(WORD_NULL).end)
+  return address
 }
 
-/** With more digits, several decimals may be the same double. */
-const DECIMAL_MAX: f64 = 999_999_999_999_999
-const FRACTION_DIGITS_MAX: i32 = 6
-
-/**
- * Writes a number with few digits, as JSON.stringify writes it. A division of two integers has the double that is nearest to the decimal,
- * and no other decimal with at most fifteen digits has the same one.
- */
-function writeFraction(value: f64): bool {
-  let scale: f64 = 1
-  for (let digits = 1; digits <= FRACTION_DIGITS_MAX; digits += 1) {
-    scale *= 10
-    const scaled = Math.round(Math.abs(value) * scale)
-    if (!(scaled <= DECIMAL_MAX)) return false
-    if (scaled / scale !== Math.abs(value)) continue
-    if (value < 0) Lines.byte(MINUS)
-    const decimal = <u64>scaled
-    const whole = decimal / <u64>scale
-    Lines.digits(whole)
-    Lines.byte(DOT)
-    Lines.padded(<i32>(decimal - whole * <u64>scale), digits)
-    return true
-  }
-  return false
+export function setNull(address: i32): void {
+  setRange(address, NULL, Literal.of(WORD_NULL).start, Literal.of(WORD_NULL).end)
 }
 
-function writeArray(end: i32, level: i32): bool {
-  Lines.byte(OPEN_BRACKET)
-  while (Wire.at < end) {
-    if (load<u8>(Wire.at) !== ELEMENT) return false
-    Wire.at += 1
-    const elementEnd = Wire.contentEnd(end)
-    if (elementEnd < 0 || !writeValue(elementEnd, level)) return false
-  }
-  Lines.close(CLOSE_BRACKET)
-  return true
+export function setBoolean(address: i32, value: bool): void {
+  const word = Literal.of(value ? WORD_TRUE : WORD_FALSE)
+  setRange(address, value ? TRUE : FALSE, word.start, word.end)
 }
 
-function writeObject(end: i32, level: i32): bool {
-  Lines.byte(OPEN_BRACE)
-  while (Wire.at < end) {
-    if (load<u8>(Wire.at) !== ELEMENT) return false
-    Wire.at += 1
-    const memberEnd = Wire.contentEnd(end)
-    if (memberEnd < 0 || !writeMember(memberEnd, level)) return false
-  }
-  Lines.close(CLOSE_BRACE)
-  return true
+export function setRange(address: i32, head: i32, start: i32, end: i32): void {
+  const node = Node.of(address)
+  node.head = head
+  node.start = start
+  node.end = end
 }
 
-/** Writes the KeyValue from `Wire.at` to `end` as a member of an object, and a comma. */
-function writeMember(end: i32, level: i32): bool {
-  const key = Key.read(end)
-  if (key < 0) return false
-  Lines.string(key, Key.end)
-  Lines.byte(COLON)
-  return writeValue(end, level)
+/** Makes the last value of the tape an array or an object, unless it is one. The start of its node is the number of its elements or names. */
+export function open(address: i32, kind: i32): void {
+  if (Node.of(address).kind === kind) return
+  Tape.end = address
+  Tape.add(kind | (1 << LEVELS_SHIFT), 0, 0)
 }
 
-/** Reads the key of a KeyValue. */
-export class Key {
-  static end: i32 = 0
+/** Takes the last value of the tape into the array or the object before it. */
+export function extend(container: i32, address: i32): void {
+  const node = Node.of(container)
+  const value = Node.of(address)
+  value.next = Tape.end
+  node.next = Tape.end
+  node.start += 1
+  node.head |= value.head & LONE
+  raiseLevels(node, 1 + value.levels)
+}
 
-  /** Moves to the content of the value, which must follow the key and end with the KeyValue. @returns the start of the key; -1 otherwise */
-  static read(end: i32): i32 {
-    if (Wire.at >= end || load<u8>(Wire.at) !== KEY) return -1
-    Wire.at += 1
-    Key.end = Wire.contentEnd(end)
-    if (Key.end < 0) return -1
-    const start = Wire.at
-    Wire.at = Key.end
-    if (Wire.at >= end || load<u8>(Wire.at) !== VALUE) return -1
-    Wire.at += 1
-    return Wire.contentEnd(end) === end ? start : -1
-  }
+function raiseLevels(node: Node, levels: i32): void {
+  if (levels > node.levels) node.head = (node.head & ~LEVELS_MASK) | (levels << LEVELS_SHIFT)
+}
+
+/** Resolves repeated names in a value that gets no more elements. */
+export function close(address: i32): void {
+  const node = Node.of(address)
+  if (node.kind !== OBJECT || node.start < 2 || !hasRepeated(address, node.start)) return
+  node.head = (node.head & ~LEVELS_MASK) | (1 << LEVELS_SHIFT)
+  const end = node.next
+  for (let name = address + NODE_BYTES; name < end; name = Node.of(name + NODE_BYTES).next)
+    if (!Node.of(name).has(REPEATED)) raiseLevels(node, 1 + Node.of(Node.of(name).next).levels)
+}
+
+export function isList(address: i32): bool {
+  const kind = Node.of(address).kind
+  return kind === OBJECT || kind === ARRAY
 }

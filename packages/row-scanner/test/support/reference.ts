@@ -1,88 +1,200 @@
-import {
-  EntryValidator,
-  makeRowPrefix,
-  parseJsonExactly,
-  type RequestStamp,
-  type RowPrefix,
-  shapeRow,
-} from '@sluice/rows'
-import { limits } from '@sluice/schema'
-import { type Rows, RowScanner } from '../../src/index.ts'
+// The slow definition of what the scanner makes of a body.
+import { makeRowPrefix, parseTimestamp, type RequestStamp, type RowPrefix } from '@sluice/rows'
+import { EntryValidator } from '@sluice/rows/testing'
+import { entryFields, limits } from '@sluice/schema'
+import { type Members, parseText, type Value, toValue } from './json.ts'
 
-const ID = '01a1fb4d-5bd1-74f9-83e0-56d2211cd84d'
+/** The first id of each body. */
+export const ID = '01a1fb4d-5bd1-7000-83e0-56d2211cd84d'
+/** Gives all rows the id of the first one. */
+export const withOneId = (rows: string): string =>
+  rows.replace(/(?<=01a1fb4d-5bd1-7)[\da-f]{3}(?=-83e0)/g, '000')
+const idOf = (row: number): string => ID.replace('7000', `7${row.toString(16).padStart(3, '0')}`)
 export const stamp: RequestStamp = {
   projectId: 'demo',
   retentionDays: 30,
   receivedAtMs: Date.UTC(2026, 10, 20),
 }
-const prefix = makeRowPrefix(stamp)
 const validator = new EntryValidator()
 
-/** A scanner that gives every row the same id. */
-export function makeScanner(): RowScanner {
-  return new RowScanner({ write: (memory, at) => memory.set(Buffer.from(ID), at) })
+export interface Outcome {
+  readonly kind?: string
+  readonly entries?: number
+  /** The rows, each with its newline. */
+  readonly rows?: string
+  readonly errors?: readonly unknown[]
+  readonly single?: { readonly id: string; readonly timestamp: string | undefined } | undefined
+  /** Where a body that is not JSON is at fault. */
+  readonly invalid?: string
 }
 
-function textOf<Scope>(rows: Rows<Scope>): string {
-  const text = Buffer.alloc(rows.byteLength)
-  rows.copyTo(text, 0)
-  return text.toString()
-}
-
-/** The rows that the scanner makes of a body. Undefined if it leaves the body to the parser. */
-export function scanText(
-  scanner: RowScanner,
-  body: string | Buffer,
-  rowPrefix: RowPrefix,
-  isNdjson = false,
-): string | undefined {
-  return scanner.scan(Buffer.from(body as string), rowPrefix, isNdjson, ({ rows }) => ({
-    text: textOf(rows),
-  }))?.text
-}
-
-/** What the scanner makes of a body, for comparison with `parse`. */
-export function scan(scanner: RowScanner, body: string | Buffer, isNdjson = false): unknown {
-  return scanner.scan(Buffer.from(body as string), prefix, isNdjson, ({ rows, single }) => ({
-    count: rows.count,
-    text: textOf(rows),
-    single,
-  }))
-}
-
-/**
- * What the parser, the validator and `shapeRow` make of a body: the definition of what is correct.
- *
- * @returns undefined if any entry is invalid, or the body as a whole
- */
-export function parse(body: string | Buffer, isNdjson = false): unknown {
-  try {
-    const { entries, isSingle } = entriesOf(Buffer.from(body as string).toString(), isNdjson)
-    if (entries.length > limits.entriesPerRequestMax) return undefined
-    const rows = entries.map(rowOf)
-    if (rows.includes(undefined)) return undefined
-    const { timestamp } = (entries[0] ?? {}) as { timestamp?: string | null }
-    const single = isSingle ? { id: ID, timestamp: timestamp ?? undefined } : undefined
-    return { count: rows.length, text: rows.join(''), single }
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined
-    throw error
-  }
-}
-
-function entriesOf(text: string, isNdjson: boolean): { entries: readonly unknown[]; isSingle: boolean } {
+export function referenceOf(
+  body: Buffer,
+  isNdjson: boolean,
+  prefix: RowPrefix = makeRowPrefix(stamp),
+): Outcome {
+  const text = body.toString()
   if (isNdjson) {
     const lines = text.split('\n').filter((line) => !/^[ \t\r]*$/.test(line))
-    return { entries: lines.map(parseJsonExactly), isSingle: false }
+    return { kind: 'batch', ...take(lines.map(parseText), prefix), single: undefined }
   }
-  const value = parseJsonExactly(text)
-  if (Array.isArray(value)) return { entries: value, isSingle: false }
-  const { logs } = (value ?? {}) as { logs?: unknown }
-  return Array.isArray(logs) ? { entries: logs, isSingle: false } : { entries: [value], isSingle: true }
+  const root = parseText(text)
+  if (typeof root === 'string') return { invalid: root }
+  const none = { entries: 0, rows: '', errors: [], single: undefined }
+  if (root.kind === 'array') return { kind: 'batch', ...take(root.elements, prefix), single: undefined }
+  if (root.kind !== 'object') return { kind: 'other', ...none }
+  const logs = root.members.get('logs')
+  if (logs !== undefined)
+    return logs.value.kind === 'array'
+      ? { kind: 'batch', ...take(logs.value.elements, prefix), single: undefined }
+      : { kind: 'wrong-logs', ...none }
+  if (root.members.has('resourceLogs') && !root.members.has('level') && !root.members.has('message'))
+    return { kind: 'otlp', ...none }
+  const taken = take([root], prefix)
+  const timestamp = root.members.get('timestamp')?.value
+  const sent = timestamp?.kind === 'string' ? timestamp.string : undefined
+  return { kind: 'entry', ...taken, single: taken.rows === '' ? undefined : { id: ID, timestamp: sent } }
 }
 
-function rowOf(value: unknown): string | undefined {
-  if (!validator.isEntry(value)) return undefined
-  const shaped = shapeRow(value, ID, prefix, true)
-  return 'row' in shaped ? shaped.row : undefined
+function take(
+  values: readonly (Value | string)[],
+  prefix: RowPrefix,
+): Omit<Outcome, 'kind'> & { rows: string } {
+  let rows = ''
+  let count = 0
+  const errors: unknown[] = []
+  for (const [index, value] of values.slice(0, limits.entriesPerRequestMax).entries()) {
+    if (typeof value === 'string')
+      errors.push({ index, path: '', code: 'invalid_json', message: `is not JSON: ${value}` })
+    else {
+      const row = rowOf(value, prefix, idOf(count))
+      if (typeof row === 'string') {
+        rows += row
+        count += 1
+      } else {
+        for (const error of row) errors.push({ index, ...error })
+      }
+    }
+  }
+  return { entries: values.length, rows, errors }
 }
+
+/** A row, or the errors of the entry. */
+function rowOf(value: Value, prefix: RowPrefix, id: string): string | readonly object[] {
+  const plain = toValue(value)
+  if (!validator.isEntry(plain) || value.kind !== 'object') return validator.explain(plain)
+  const metadata = value.members.get('metadata')?.value
+  const own = metadata?.kind === 'object' ? metadata.members : new Map<string, never>()
+  const unknown = [...value.members].filter(([name]) => !entryFields.has(name) && !own.has(name))
+  const members = [...own, ...unknown]
+  const levels = 1 + Math.max(0, ...members.map(([, member]) => levelsOf(member.value)))
+  const text = `{${members.map(([name, member]) => `${nameOf(name, member.rawName)}:${textOf(member.value)}`).join(',')}}`
+  const where = value.members.has('metadata') ? '/metadata' : ''
+  const subject = where === '' ? 'metadata, which includes unknown fields, ' : ''
+  if (levels > limits.metadataDepthMax)
+    return [
+      {
+        path: where,
+        code: 'too_deep',
+        message: `${subject}must have at most ${limits.metadataDepthMax} levels`,
+      },
+    ]
+  if (Buffer.byteLength(text) > limits.metadataBytesMax)
+    return [
+      {
+        path: where,
+        code: 'too_large',
+        message: `${subject}must have at most ${limits.metadataBytesMax} bytes as JSON`,
+      },
+    ]
+  if (members.length > limits.metadataNamesMax)
+    return [
+      {
+        path: where,
+        code: 'too_many_names',
+        message: `${subject}must have at most ${limits.metadataNamesMax} names`,
+      },
+    ]
+  const entry = plain
+  const timestamp = typeof entry.timestamp === 'string' ? timeOf(entry.timestamp) : prefix.receivedAt
+  if (timestamp === undefined)
+    return [
+      {
+        path: '/timestamp',
+        code: 'invalid_timestamp',
+        message: 'must be an ISO 8601 date-time of 1970–2261',
+      },
+    ]
+  const lone = findLone(value, new Map(members))
+  if (lone !== undefined)
+    return [{ path: lone, code: 'invalid_unicode', message: 'must not contain half of a surrogate pair' }]
+  const columns = [
+    entry.environment,
+    entry.source,
+    entry.service,
+    entry.url,
+    entry.pathname,
+    entry.message,
+    entry.stack,
+  ]
+  return `${prefix.text}${id}\t${timestamp}\t${entry.level}\t${columns.map((column) => escapeTsv(column ?? '')).join('\t')}\t${escapeTsv(text)}\n`
+}
+
+/** With microseconds. */
+function timeOf(string: string): string | undefined {
+  const [, date, time, fraction = ''] =
+    /^(.{10})[T ](.{8})(?:\.(\d+))?/.exec(parseTimestamp(string) ?? '') ?? []
+  return date && `${date} ${time}.${fraction.padEnd(6, '0').slice(0, 6)}`
+}
+
+/** A name with an escape is written anew. */
+export const nameOf = (name: string, raw: string): string => (raw.includes('\\') ? JSON.stringify(name) : raw)
+
+export function textOf(value: Value): string {
+  if (value.kind === 'array') return `[${value.elements.map(textOf).join(',')}]`
+  if (value.kind !== 'object') return value.raw
+  return `{${[...value.members].map(([name, member]) => `${nameOf(name, member.rawName)}:${textOf(member.value)}`).join(',')}}`
+}
+
+export function levelsOf(value: Value): number {
+  if (value.kind === 'array') return 1 + Math.max(0, ...value.elements.map(levelsOf))
+  if (value.kind !== 'object') return 0
+  return 1 + Math.max(0, ...[...value.members.values()].map((member) => levelsOf(member.value)))
+}
+
+function findLone(entry: Extract<Value, { kind: 'object' }>, metadata: Members): string | undefined {
+  for (const [name, { value }] of entry.members) {
+    if (!name.isWellFormed()) return ''
+    if (entryFields.has(name) && value.kind === 'string' && !value.string.isWellFormed()) return `/${name}`
+  }
+  for (const [name, { value }] of metadata) {
+    if (!name.isWellFormed()) return '/metadata'
+    const found = findInValue(value)
+    const isFolded = entry.members.get(name)?.value === value
+    if (found !== undefined) return `${isFolded ? '' : '/metadata'}${pointer(name)}${found}`
+  }
+  return undefined
+}
+
+export function findInValue(value: Value): string | undefined {
+  if (value.kind === 'string') return value.string.isWellFormed() ? undefined : ''
+  if (value.kind === 'array') {
+    for (const [i, element] of value.elements.entries()) {
+      const found = findInValue(element)
+      if (found !== undefined) return `/${i}${found}`
+    }
+  }
+  if (value.kind === 'object') {
+    for (const [name, member] of value.members) {
+      if (!name.isWellFormed()) return ''
+      const found = findInValue(member.value)
+      if (found !== undefined) return `${pointer(name)}${found}`
+    }
+  }
+  return undefined
+}
+
+export const pointer = (name: string): string => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+
+export const escapeTsv = (string: string): string =>
+  string.replaceAll('\\', '\\\\').replaceAll('\t', '\\t').replaceAll('\n', '\\n')

@@ -108,11 +108,12 @@ export const validEntry: fc.Arbitrary<Json> = fc
     return objectOf([...unknown, ...Object.entries(fields)])
   })
 
-/** The expected metadata of a row: the members of the entry's metadata, and the unknown fields with other names. */
-export function foldedMetadata(entry: Json): Json {
+/** The expected metadata of a row, as JSON: the members of the entry's metadata, and the unknown fields with other names, as they are sent. */
+export function foldedMetadata(entry: Json): string {
   const own = (entry['metadata'] ?? {}) as Json
   const unknown = Object.entries(entry).filter(
     ([name]) => !entryFields.has(name) && !Object.hasOwn(own, name),
   )
-  return objectOf([...Object.entries(own), ...unknown])
+  const members = [...Object.entries(own), ...unknown]
+  return `{${members.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')}}`
 }

@@ -1,4 +1,6 @@
-export { anyText, foldedMetadata, validEntry } from './arbitrary-entry.ts'
+export { anyText, foldedMetadata, runs, validEntry } from './arbitrary-entry.ts'
 export { invalidEntry, pointsInto } from './arbitrary-invalid.ts'
+export { EntryValidator } from './entry-validator.ts'
 export { anyStyle, toJson } from './json-text.ts'
+export { rowOf } from './row-of.ts'
 export { invalidTimestamps, validTimestamps } from './timestamps.ts'

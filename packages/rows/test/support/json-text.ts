@@ -50,5 +50,6 @@ const hex = (unit: number): string => {
   return unit % 2 === 0 ? digits : digits.toUpperCase()
 }
 
-const isRawJson = (value: unknown): boolean =>
+/** Whether a value is a number whose digits are kept. */
+export const isRawJson = (value: unknown): boolean =>
   (JSON as unknown as { isRawJSON(value: unknown): boolean }).isRawJSON(value)

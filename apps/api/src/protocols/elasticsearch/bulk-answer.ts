@@ -1,7 +1,7 @@
+import type { BulkItem } from '@sluice/row-scanner'
 import type { EntryError } from '@sluice/schema'
 import type { Answer } from '../../answer.ts'
-import type { Outcome } from '../../intake/records.ts'
-import type { Answering } from '../protocol.ts'
+import type { Answering, Outcome } from '../protocol.ts'
 import { describeError } from '../shippers.ts'
 
 /** Elastic's clients reject responses without this header. */
@@ -12,22 +12,12 @@ export function elasticAnswer(status: number, body: Answer['body']): Answer {
   return { status, type: 'application/json; charset=utf-8', body, headers }
 }
 
-export interface ElasticError {
+interface ElasticError {
   readonly type: string
   readonly reason: string
 }
 
 export const errorOf = (type: string, reason: string): ElasticError => ({ type, reason })
-
-/** An action of a bulk request, and the document that it is about. */
-export interface Item {
-  readonly action: string
-  /** The index of the action, or else of the path. Null if there is none. Shortened if it is invalid. */
-  readonly index: string | null
-  readonly id: string | null
-  /** What is wrong with the action. Undefined if its document decides. */
-  readonly error?: ElasticError
-}
 
 type ItemField = '_index' | '_id' | 'status' | 'result' | 'error'
 
@@ -72,7 +62,7 @@ const ITEMS_PER_STEP = 1_024
 
 /** The response to a bulk request: an item for each action. */
 export async function bulkAnswer(
-  items: readonly Item[],
+  items: readonly BulkItem[],
   { rejected }: Outcome,
   filter: Filter,
   { hold, nextTurn }: Pick<Answering, 'hold' | 'nextTurn'>,
@@ -109,26 +99,39 @@ const NO_INDEX = 'sluice'
 const REASON_CHARACTERS_MAX = 160
 
 /** Empty if no field of the item is asked for: Elasticsearch omits such items. */
-function itemJson(
-  { action, index, id, error: ownError }: Item,
-  invalid: EntryError | undefined,
-  { field }: Filter,
-): string {
+function itemJson(item: BulkItem, invalid: EntryError | undefined, { field }: Filter): string {
+  const { action, id } = item
   const fields: string[] = []
-  if (field('_index')) fields.push(`"_index":${JSON.stringify(index ?? NO_INDEX)}`)
+  if (field('_index')) fields.push(`"_index":${JSON.stringify(shownIndex(item) ?? NO_INDEX)}`)
   if (field('_id')) fields.push(`"_id":${JSON.stringify(id)}`)
   if (field('status')) fields.push(`"status":${invalid === undefined ? 201 : 400}`)
   if (invalid === undefined) {
     if (field('result')) fields.push('"result":"created"')
   } else if (field('error')) {
     const { type, reason } =
-      ownError ?? errorOf('document_parsing_exception', describeError(invalid, 'The document'))
+      errorOfAction(item) ?? errorOf('document_parsing_exception', describeError(invalid, 'The document'))
     fields.push(`"error":${JSON.stringify(errorOf(type, shorten(reason, REASON_CHARACTERS_MAX)))}`)
   }
   return fields.length === 0 ? '' : `{"${action}":{${fields.join(',')}}}`
 }
 
+/** Of an invalid name of an index in an item and in its reason, so that the fault is in the reason too. 16 Ki items may have it. */
+const SHOWN_CHARACTERS_MAX = 41
+
+function shownIndex({ index, indexFault }: BulkItem): string | null {
+  return index === null || indexFault === undefined ? index : shorten(index, SHOWN_CHARACTERS_MAX)
+}
+
+/** What is wrong with the action. Undefined if its document decides. */
+function errorOfAction(item: BulkItem): ElasticError | undefined {
+  const { action, indexFault } = item
+  if (action === 'update' || action === 'delete')
+    return errorOf('action_request_validation_exception', 'The action must be index or create')
+  if (indexFault === undefined) return undefined
+  return errorOf('invalid_index_name_exception', `Invalid index name [${shownIndex(item)}], ${indexFault}`)
+}
+
 /** The string itself, or its beginning and an ellipsis if it is longer. */
-export function shorten(string: string, charactersMax: number): string {
+function shorten(string: string, charactersMax: number): string {
   return string.length <= charactersMax ? string : `${string.slice(0, charactersMax - 1).toWellFormed()}…`
 }

@@ -1,9 +1,10 @@
+import { type BulkItem, MalformedAction, type ScannedBulk, type Scanner } from '@sluice/row-scanner'
+import type { RowPrefix } from '@sluice/rows'
 import type { Answer } from '../../answer.ts'
 import { Problem, type ProblemCode } from '../../problems.ts'
 import type { FixedAnswer, Protocol } from '../protocol.ts'
 import { asBearer, statusOf } from '../shippers.ts'
-import { bulkAnswer, elasticAnswer, errorOf, type Item, readFilter } from './bulk-answer.ts'
-import { readBulk } from './bulk-reader.ts'
+import { bulkAnswer, elasticAnswer, errorOf, readFilter } from './bulk-answer.ts'
 
 /**
  * Filebeat and Logstash reject versions that are older than their own. This one is newer than all of them, and has the major version
@@ -40,10 +41,14 @@ export const elasticsearchBulk: Protocol = {
   authorization: ({ authorization }) => asBearer(authorization, ['apikey'], ['apikey', 'basic']),
   read(body, { params, query }) {
     if (body.length === 0) throw new Problem('empty_body', 'request body is required')
-    const items: Item[] = []
+    let items: readonly BulkItem[] = []
     const filter = readFilter(query['filter_path'])
     return {
-      records: () => readBulk(body, params['index'] ?? null, items),
+      read(scanner, prefix) {
+        const scanned = scan(scanner, body, prefix, params['index'] ?? null)
+        items = scanned.items
+        return scanned
+      },
       answer: (outcome, answering) => bulkAnswer(items, outcome, filter, answering),
     }
   },
@@ -62,6 +67,23 @@ export const elasticsearchBulk: Protocol = {
       answer: { ...elasticAnswer(200, 'green\n'), type: 'text/plain; charset=UTF-8' },
     },
   ],
+}
+
+/**
+ * @param pathIndex the index of actions that name no other
+ * @throws Problem `invalid_json` for an action that is malformed: what its line is about is not known, so nothing is stored; `empty_body` if
+ *   there is no action
+ */
+function scan(scanner: Scanner, body: Buffer, prefix: RowPrefix, pathIndex: string | null): ScannedBulk {
+  try {
+    const scanned = scanner.scanBulk(body, prefix, pathIndex)
+    if (scanned.items.length > 0) return scanned
+  } catch (error) {
+    if (!(error instanceof MalformedAction)) throw error
+    const detail = `Malformed action/metadata line [${error.line}]. ${error.message}`
+    throw new Problem('invalid_json', detail, { cause: error })
+  }
+  throw new Problem('empty_body', 'no requests added')
 }
 
 /** The types of errors that clients know. */

@@ -1,13 +1,10 @@
+import { InvalidMessage, type ScannedRecords } from '@sluice/row-scanner'
 import type { EntryError } from '@sluice/schema'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Answer } from '../../answer.ts'
-import type { Outcome } from '../../intake/records.ts'
-import { Problem, problems } from '../../problems.ts'
-import type { Reading } from '../protocol.ts'
+import { Problem, type ProblemCode, problems } from '../../problems.ts'
+import type { Outcome, Reading } from '../protocol.ts'
 import { describeError, jsonAnswer } from '../shippers.ts'
-import { jsonRecords } from './json-records.ts'
-import { MalformedProtobuf, tagOf } from './protobuf-reader.ts'
-import { protobufRecords } from './protobuf-records.ts'
 
 /** The media type of OTLP in Protocol Buffers. */
 export const OTLP_PROTOBUF = 'application/x-protobuf'
@@ -17,20 +14,31 @@ const EXAMPLES_MAX = 3
 
 /** A body in Protocol Buffers. */
 export function readProtobuf(body: Buffer): Reading {
-  return { records: (scan) => rejecting(protobufRecords(body, scan)), answer: protobufAnswer }
+  return {
+    read: (scanner, prefix) =>
+      rejecting('invalid_protobuf', 'The body is not an ExportLogsServiceRequest', () =>
+        scanner.scanOtlp(body, prefix),
+      ),
+    answer: protobufAnswer,
+  }
 }
 
-/** A body in JSON. @param body must be JSON, and an object */
+/** A body in JSON. @param body in which the scanner has found OTLP */
 export function readJson(body: Buffer): Reading {
-  return { records: () => jsonRecords(body), answer: answerInJson }
+  return {
+    read: (scanner, prefix) =>
+      rejecting('invalid_body', 'The body is not OTLP', () => scanner.scanOtlpJson(body, prefix)),
+    answer: answerInJson,
+  }
 }
 
-function* rejecting<Item>(records: Iterable<Item>): Generator<Item, void> {
+/** @throws Problem with this code if the body is not OTLP */
+function rejecting(code: ProblemCode, what: string, scan: () => ScannedRecords): ScannedRecords {
   try {
-    yield* records
+    return scan()
   } catch (error) {
-    if (!(error instanceof MalformedProtobuf)) throw error
-    throw new Problem('invalid_protobuf', `The body is not an ExportLogsServiceRequest: ${error.message}.`)
+    if (!(error instanceof InvalidMessage)) throw error
+    throw new Problem(code, `${what}: ${error.message}.`, { cause: error })
   }
 }
 
@@ -96,15 +104,19 @@ export function rejectOtlp(
   return { status, type: OTLP_PROTOBUF, body }
 }
 
+/** Types of encoded values. */
+const VARINT = 0
+const BYTES = 2
+
 /** A field with a number, which must not be negative. The default value 0 is not written. */
 function numberField(field: number, value: number): Buffer {
-  return value === 0 ? Buffer.alloc(0) : Buffer.from([tagOf(field, 'varint'), ...varint(value)])
+  return value === 0 ? Buffer.alloc(0) : Buffer.from([field * 8 + VARINT, ...varint(value)])
 }
 
 /** A field with a string, or with a message of these fields. */
 function bytesField(field: number, value: string | readonly Buffer[]): Buffer {
   const bytes = typeof value === 'string' ? Buffer.from(value) : Buffer.concat(value)
-  return Buffer.concat([Buffer.from([tagOf(field, 'bytes'), ...varint(bytes.length)]), bytes])
+  return Buffer.concat([Buffer.from([field * 8 + BYTES, ...varint(bytes.length)]), bytes])
 }
 
 function varint(value: number): number[] {

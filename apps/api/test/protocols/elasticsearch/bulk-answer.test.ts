@@ -1,14 +1,20 @@
+import type { BulkItem } from '@sluice/row-scanner'
 import { type EntryError, limits } from '@sluice/schema'
 import { expect, it } from 'vitest'
-import { bulkAnswer, type Item, readFilter } from '../../../src/protocols/elasticsearch/bulk-answer.ts'
+import { bulkAnswer, readFilter } from '../../../src/protocols/elasticsearch/bulk-answer.ts'
 
-const itemsOf = (count: number): Item[] =>
-  Array.from({ length: count }, (_, i) => ({ action: 'index', index: null, id: String(i) }))
+const itemsOf = (count: number): BulkItem[] =>
+  Array.from({ length: count }, (_, i) => ({
+    action: 'index',
+    index: null,
+    id: String(i),
+    indexFault: undefined,
+  }))
 const invalid: EntryError = { path: '', code: 'wrong_type', message: 'must be an object' }
 
 /** Makes a response. Its string is `json`. */
 async function make(
-  items: readonly Item[],
+  items: readonly BulkItem[],
   rejected: readonly number[] = [],
   filter?: string,
   hold: (bytes: number) => void = () => {},
@@ -59,7 +65,7 @@ it('a response omits items without fields, in any step', async () => {
 })
 
 it('a response has up to 160 characters of a reason', async () => {
-  const error = { type: 't', reason: `${'x'.repeat(158)}😀😀` }
-  const made = await make([{ action: 'index', index: null, id: null, error }], [0], 'items.*.error')
-  expect(made.json).toContain(`"reason":"${'x'.repeat(158)}\u{FFFD}…"`)
+  const item = { action: 'index', index: 'i', id: null, indexFault: `${'x'.repeat(134)}😀😀` } as const
+  const made = await make([item], [0], 'items.*.error')
+  expect(made.json).toContain(`${'x'.repeat(134)}\u{FFFD}…"`)
 })

@@ -53,7 +53,7 @@ describe('a bulk request', () => {
         '{"index":{"_index":"sluice","_id":null,"status":201,"result":"created"}}]}',
     )
     expect(storedRows(api)).toMatchObject([
-      { timestamp: '2026-11-20T10:00:00.123456Z', level: 'warn', message: 'one', service: 'shop' },
+      { timestamp: '2026-11-20 10:00:00.123456', level: 'warn', message: 'one', service: 'shop' },
       { level: 'error', message: 'two', service: '' },
     ])
     const { file } = log
@@ -201,7 +201,7 @@ it.each([
 ])('filter_path selects parts of the response: %s', async (filter, expected) => {
   const body = '{"index":{}}\n{"message":"a"}\n{"index":{}}\n7\n'
   const response = await bulk(body, `/elasticsearch/_bulk?filter_path=${filter}`)
-  const error = '{"type":"document_parsing_exception","reason":"The document must be an object"}'
+  const error = '{"type":"document_parsing_exception","reason":"The document must be of type object"}'
   expect(response.body).toBe(expected.replace('E', error))
 })
 

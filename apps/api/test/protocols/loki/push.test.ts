@@ -43,12 +43,12 @@ describe('a push request', () => {
   const columns = { service: 'shop', environment: 'production' }
   const one = {
     ...columns,
-    timestamp: '2025-11-20T10:00:00.123456Z',
+    timestamp: '2025-11-20 10:00:00.123456',
     level: 'warn',
     message: 'one',
     metadata: { host: 'h', timeUnixNano: '1763632800123456789' },
   }
-  const two = { ...columns, timestamp: '2025-11-20T10:00:00.000000Z', message: '{"level":"debug"}' }
+  const two = { ...columns, timestamp: '2025-11-20 10:00:00.000000', message: '{"level":"debug"}' }
 
   it('in JSON is stored', async () => {
     const metadata = { trace_id: 't', detected_level: 'critical' }

@@ -1,6 +1,5 @@
 import { limits } from '@sluice/schema'
-import { describe, expect, it, vi } from 'vitest'
-import { recordLimits } from '../../../src/protocols/otlp/value-budget.ts'
+import { describe, expect, it } from 'vitest'
 import { problemCode } from '../../support/problem.ts'
 import { sharedTestApi, storedRows } from '../../support/shared-api.ts'
 
@@ -45,16 +44,17 @@ describe('a request in JSON', () => {
     ['{"severity_number":17,"event_name":"e"}', { message: '', level: 'log' }],
     ['{"severityNumber":"SEVERITY_NUMBER_WARN2"}', { level: 'warn', metadata: { severity_number: 14 } }],
     ['{"severityNumber":"9","flags":"1"}', { level: 'info', metadata: { flags: 1 } }],
-    ['{"timeUnixNano":1544712660300000000}', { timestamp: '2018-12-13T14:51:00.300000Z' }],
-    ['{"timeUnixNano":1.7e18}', { timestamp: '2023-11-14T22:13:20.000000Z', metadata: {} }],
+    ['{"timeUnixNano":1544712660300000000}', { timestamp: '2018-12-13 14:51:00.300000' }],
+    ['{"timeUnixNano":1.7e18}', { timestamp: '2023-11-14 22:13:20.000000', metadata: {} }],
     [
       '{"timeUnixNano":17.00000000000000001E+17}',
-      { timestamp: '2023-11-14T22:13:20.000000Z', metadata: { time_unix_nano: '1700000000000000001' } },
+      { timestamp: '2023-11-14 22:13:20.000000', metadata: { time_unix_nano: '1700000000000000001' } },
     ],
     ['{"spanId":"0AF7651916CD43DD"}', { metadata: { span_id: '0af7651916cd43dd' } }],
     // Base64 is kept.
     ['{"spanId":"t61rcWkgMzE="}', { metadata: { span_id: 't61rcWkgMzE=' } }],
     ['{"attributes":[{}]}', { metadata: { attributes: { '': null } } }],
+    [`{"unknown":${'['.repeat(10_000)}${']'.repeat(10_000)}}`, { metadata: {} }],
   ])('may have the record %s', async (record, row) => {
     expect((await api.post(logs(record))).body).toBe('{}')
     expect(storedRows(api)).toMatchObject([row])
@@ -132,11 +132,8 @@ describe('an invalid record in JSON', () => {
     ['half a surrogate pair in a key', '{"attributes":[{"key":"\\ude00"}]}', 'invalid_unicode'],
     ['15 levels', attribute('k', deep(15)), 'too_deep'],
     ['10,000 levels', bodyOf(deep(10_000)), 'too_deep'],
-    ['10,000 unknown levels', `{"unknown":${'['.repeat(10_000)}${']'.repeat(10_000)}}`, 'too_deep'],
     ['a long message', bodyOf(`{"stringValue":"${long}"}`), 'too_long'],
     ['too many values', attribute('k', `{"arrayValue":{"values":[${'{},'.repeat(40_000)}{}]}}`), 'too_large'],
-    ['too many bytes', `{"unknown":"${'a'.repeat(recordLimits.bytesMax)}"}`, 'too_large'],
-    ['too many bytes in escapes', `{"unknown":"${'\\u0061'.repeat(400_000)}"}`, 'too_large'],
   ])('is rejected without affecting the others: %s', async (_what, record, code) => {
     const { partialSuccess } = (
       await api.post(logs(bodyOf(text), record, bodyOf(text)))
@@ -157,15 +154,4 @@ describe('an invalid record in JSON', () => {
     expect(response.json<PartialSuccess>().partialSuccess.rejectedLogRecords).toBe('1')
     expect(storedRows(api)).toMatchObject([m])
   })
-})
-
-it('is never passed to JSON.parse with an escaped name', async () => {
-  const parse = vi.spyOn(JSON, 'parse')
-  // JSON.parse might read the name of the second record as that of the first: see `buildExactly`.
-  for (const name of ['\\\\', '\\n']) {
-    const response = await api.post(logs(`{"a":1,"${name}":2,"body":${text}}`))
-    expect(response.statusCode).toBe(200)
-  }
-  expect(parse.mock.calls.filter(([json]) => json.includes('"a":1'))).toEqual([])
-  expect(storedRows(api)).toMatchObject([m, m])
 })

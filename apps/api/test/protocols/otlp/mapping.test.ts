@@ -13,7 +13,7 @@ import { oneScope, protobuf } from './otlp-api.ts'
 
 const RECEIVED = '2026-11-20 12:00:00.005'
 /** `TIME` as it is stored. */
-const AT = '2026-11-20T10:00:00.123000Z'
+const AT = '2026-11-20 10:00:00.123000'
 const TIME = BigInt(Date.UTC(2026, 10, 20, 10, 0, 0, 123)) * 1_000_000n
 
 const ofResource = (attributes: OtlpAttributes): OtlpResourceLogs => ({
@@ -82,7 +82,7 @@ describe.each(['protobuf', 'JSON'] as const)('a record in %s', (form) => {
         project_id: 'demo',
         received_at: RECEIVED,
         expires_on: expect.any(String) as unknown,
-        timestamp: '2026-11-20T10:00:00.123456Z',
+        timestamp: '2026-11-20 10:00:00.123456',
         level: 'error',
         message: 'Payment was declined',
         service: 'checkout',
@@ -169,12 +169,12 @@ describe.each(['protobuf', 'JSON'] as const)('a record in %s', (form) => {
   it.each<
     [what: string, times: readonly [sent: bigint, observed: bigint], timestamp: string, metadata: object]
   >([
-    ['microseconds', [TIME + 1_000n, 0n], '2026-11-20T10:00:00.123001Z', {}],
+    ['microseconds', [TIME + 1_000n, 0n], '2026-11-20 10:00:00.123001', {}],
     ['nanoseconds', [TIME + 1n, 0n], AT, { time_unix_nano: String(TIME + 1n) }],
     ['only an observed time', [0n, TIME], AT, { observed_time_unix_nano: String(TIME) }],
     ['the same observed time', [TIME, TIME], AT, {}],
-    ['the 31st of a month', [TIME + 950_400_000_000_000n, 0n], '2026-12-01T10:00:00.123000Z', {}],
-    ['a time of 1970', [1_000n, 0n], '1970-01-01T00:00:00.000001Z', {}],
+    ['the 31st of a month', [TIME + 950_400_000_000_000n, 0n], '2026-12-01 10:00:00.123000', {}],
+    ['a time of 1970', [1_000n, 0n], '1970-01-01 00:00:00.000001', {}],
     ['a time after 2261', [LAST, 0n], RECEIVED, { time_unix_nano: String(LAST) }],
     ['a time after 2261 and an observed one', [LAST, TIME], AT, late],
   ])('with %s', async (_what, [timeUnixNano, observedTimeUnixNano], timestamp, metadata) => {

@@ -1,6 +1,5 @@
 import { encodeLogs, field, type OtlpLogRecord, type OtlpResourceLogs } from '@sluice/harness/otlp-logs'
 import type { LightMyRequestResponse } from 'fastify'
-import { ProtobufReader, tagOf } from '../../../src/protocols/otlp/protobuf-reader.ts'
 import type { TestApi } from '../../support/test-api.ts'
 
 export const protobuf = { 'content-type': 'application/x-protobuf' }
@@ -30,24 +29,33 @@ export function postLogs(
 
 /** The JSON form of a response in Protocol Buffers: an ExportLogsServiceResponse or a google.rpc.Status. */
 export function decodeAnswer(status: number, bytes: Buffer = Buffer.alloc(0)): object {
-  const reader = new ProtobufReader(bytes)
-  if (status !== 200) return readPair(reader, 'code', (number) => number)
-  if (reader.next() === -1) return {}
-  const { message, ...counts } = readPair(reader.message(), 'rejectedLogRecords', String)
-  if (reader.next() !== -1) throw new Error('the response continues')
-  return { partialSuccess: { ...counts, errorMessage: message } }
+  const fields = fieldsOf(bytes)
+  if (status !== 200) return { code: fields[1], message: String(fields[2]) }
+  const answer = fields[1]
+  if (answer === undefined) return {}
+  if (typeof answer === 'number') throw new Error('the response has no message')
+  const { 1: rejected, 2: message } = fieldsOf(answer)
+  return { partialSuccess: { rejectedLogRecords: String(rejected), errorMessage: String(message) } }
 }
 
-function readPair(
-  reader: ProtobufReader,
-  name: string,
-  convert: (number: number) => unknown,
-): Record<string, unknown> {
-  const pair: Record<string, unknown> = {}
-  for (let tag = reader.next(); tag !== -1; tag = reader.next()) {
-    if (tag === tagOf(1, 'varint')) pair[name] = convert(reader.uint32())
-    else if (tag === tagOf(2, 'bytes')) pair['message'] = reader.string()
-    else throw new Error(`unknown field ${tag}`)
+/** The fields of a message by their numbers: integers and bytes. */
+function fieldsOf(bytes: Buffer): Readonly<Record<number, number | Buffer>> {
+  const fields: Record<number, number | Buffer> = {}
+  let at = 0
+  const varint = (): number => {
+    let value = 0
+    for (let unit = 1; ; unit *= 128) {
+      const byte = bytes.readUInt8(at)
+      at += 1
+      value += (byte & 0x7f) * unit
+      if (byte < 0x80) return value
+    }
   }
-  return pair
+  while (at < bytes.length) {
+    const tag = varint()
+    const value = varint()
+    if ((tag & 7) === 2) at += value
+    fields[tag >> 3] = (tag & 7) === 2 ? bytes.subarray(at - value, at) : value
+  }
+  return fields
 }

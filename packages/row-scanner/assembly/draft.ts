@@ -1,0 +1,61 @@
+import * as columns from './columns'
+import { COLUMNS_MAX, VALUES } from './memory'
+import { Metadata } from './metadata'
+import { Names } from './names'
+import { Rows } from './rows'
+import { ESCAPED } from './strings'
+import { Node, TEXT } from './tape'
+
+/** The row that is being made of an entry or a record. Its metadata is in `Metadata`. */
+export class Draft {
+  /** Whether it has a time of its own, and that time in microseconds since 1970. Otherwise it gets the time of receipt. */
+  static hasTime: bool = false
+  static timeUs: i64 = 0
+
+  static clear(): void {
+    memory.fill(VALUES, 0, COLUMNS_MAX * 4)
+    Draft.hasTime = false
+  }
+
+  /** The node of the string of a column; 0 if it has none. */
+  static valueOf(column: i32): i32 {
+    return load<i32>(VALUES + (column << 2))
+  }
+
+  /** @param address the node of a string; 0 for none */
+  static set(column: i32, address: i32): void {
+    store<i32>(VALUES + (column << 2), address)
+  }
+
+  /** Writes the row. */
+  static finish(): void {
+    Rows.begin()
+    if (Draft.hasTime) Rows.writeTime(Draft.timeUs)
+    else Rows.writeReceivedAt()
+    for (let column = columns.timestamp + 1; column < columns.metadata; column += 1)
+      writeColumn(Draft.valueOf(column))
+    if (Metadata.isEscaped) Rows.writeText(Metadata.start, Metadata.end)
+    else Rows.write(Metadata.start, Metadata.end)
+    Rows.finish()
+  }
+}
+
+function writeColumn(address: i32): void {
+  if (address === 0) return Rows.writeNothing()
+  const value = Node.of(address)
+  if (value.kind === TEXT) Rows.writeText(value.start, value.end)
+  else if (value.has(ESCAPED)) Rows.writeDecoded(value.start, value.end)
+  else Rows.write(value.start, value.end)
+}
+
+/** A string, decoded. */
+export class Decoded {
+  static start: i32 = 0
+  static end: i32 = 0
+
+  static read(value: Node): void {
+    const isEscaped = value.has(ESCAPED)
+    Decoded.start = isEscaped ? Names.decode(value.start, value.end) : value.start
+    Decoded.end = isEscaped ? Names.end : value.end
+  }
+}

@@ -1,0 +1,69 @@
+import { COLON, QUOTE } from './bytes'
+import { LITERAL_BYTES, LITERALS, LITERALS_MAX } from './memory'
+import { Node } from './tape'
+
+/** A name of ASCII, as it is written in JSON, and as it is compared with. */
+@unmanaged
+export class Literal {
+  /** The length of the name. */
+  bytes!: i32
+
+  static of(address: i32): Literal {
+    return changetype<Literal>(address)
+  }
+
+  get start(): i32 {
+    return <i32>changetype<usize>(this) + NAME_OFFSET
+  }
+
+  get end(): i32 {
+    return this.start + this.bytes
+  }
+
+  /** Whether a name is this one. */
+  @inline
+  isName(name: Node): bool {
+    return name.bytes === this.bytes && this.isAt(name.start)
+  }
+
+  /** Whether the bytes of the literal are at an address. */
+  isAt(at: i32): bool {
+    const bytes = this.bytes
+    const start = this.start
+    if (bytes >= 16) return isSame16(at, start) && isSame16(at + bytes - 16, start + bytes - 16)
+    if (bytes >= 8) {
+      const last = bytes - 8
+      return load<u64>(at) === load<u64>(start) && load<u64>(at + last) === load<u64>(start + last)
+    }
+    if (bytes >= 4) {
+      const last = bytes - 4
+      return load<u32>(at) === load<u32>(start) && load<u32>(at + last) === load<u32>(start + last)
+    }
+    for (let i = 0; i < bytes; i += 1) if (load<u8>(at + i) !== load<u8>(start + i)) return false
+    return true
+  }
+}
+
+function isSame16(a: i32, b: i32): bool {
+  return !v128.any_true(v128.xor(v128.load(a), v128.load(b)))
+}
+
+/** After the length and a quote. */
+const NAME_OFFSET: i32 = 5
+/** A literal is copied with this many bytes: the longest name, quotes and a colon. */
+export const NAME_BYTES_MAX: i32 = 48
+let next: i32 = LITERALS
+
+/** Writes a literal to the memory. For constants of modules: they are made when the module starts. @returns its address */
+export function literal(name: string): i32 {
+  if (next === LITERALS + LITERALS_MAX * LITERAL_BYTES) unreachable()
+  const made = Literal.of(next)
+  made.bytes = name.length
+  const start = made.start
+  store<u8>(start - 1, QUOTE)
+  for (let i = 0; i < name.length; i += 1) store<u8>(start + i, <u8>name.charCodeAt(i))
+  store<u8>(made.end, QUOTE)
+  store<u8>(made.end + 1, COLON)
+  next += LITERAL_BYTES
+  return <i32>changetype<usize>(made)
+}

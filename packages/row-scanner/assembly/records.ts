@@ -1,0 +1,150 @@
+import * as codes from './codes'
+import * as columns from './columns'
+import { Draft } from './draft'
+import { Errors, METADATA, PATH } from './errors'
+import { fieldOf } from './fields'
+import {
+  metadataBytesMax,
+  metadataDepthMax,
+  metadataNamesMax,
+  pieceBytesMax,
+  pieceRowsMax,
+  recordsPerRequestMax,
+  rowBytesPerRequestMax,
+} from './limits'
+import { PIECES, PIECES_MAX, ROWS } from './memory'
+import { Metadata } from './metadata'
+import { Rows } from './rows'
+import { characters, ESCAPED, textCharacters } from './strings'
+import { Path } from './surrogates'
+import { Node, TEXT } from './tape'
+
+/** Why the records of a request are not read any further. */
+export const TOO_MANY_RECORDS: i32 = 1
+export const ROWS_TOO_LARGE: i32 = 2
+export const INVALID_JSON: i32 = 3
+/** It is not the message that the protocol has, in Protocol Buffers or in JSON: why is in `Wire`. */
+export const INVALID_MESSAGE: i32 = 4
+/** It has no records in the expected place. */
+export const WRONG_SHAPE: i32 = 5
+/** An action of a bulk request is malformed: why is in `Malformed`. */
+export const MALFORMED_ACTION: i32 = 6
+
+@unmanaged
+class Piece {
+  rowsEnd!: i32
+  rows!: i32
+  /** The number of records up to its end. */
+  records!: i32
+}
+const PIECE_BYTES: i32 = 12
+
+/**
+ * The records of a request of a shipper. Unlike entries, each has at most one error, and their rows are divided into pieces that are stored one
+ * by one. The pieces follow from the records alone, so that a retry has the same ones.
+ */
+export class Records {
+  static count: i32 = 0
+  static pieces: i32 = 0
+  private static rowsBefore: i32 = 0
+  private static pieceStart: i32 = ROWS
+  /** The metadata of rejected records: each of thousands may repeat what they have in common. */
+  private static rejectedBytes: i32 = 0
+
+  static clear(): void {
+    Rows.clear()
+    Errors.clear()
+    Records.count = 0
+    Records.pieces = 0
+    Records.rowsBefore = 0
+    Records.pieceStart = ROWS
+    Records.rejectedBytes = 0
+  }
+
+  /**
+   * Takes the draft as the next record.
+   *
+   * @param isLone whether it has half of a surrogate pair, at `Path`
+   * @returns 0, or why the request is rejected
+   */
+  static take(isLone: bool = false): i32 {
+    const column = firstTooLong()
+    if (column >= 0) return Records.reject(codes.TOO_LONG, fieldOf(column).index)
+    if (Metadata.names > metadataNamesMax) return Records.reject(codes.TOO_MANY_NAMES, METADATA)
+    if (Metadata.levels > metadataDepthMax) return Records.reject(codes.TOO_DEEP, METADATA)
+    if (Metadata.bytes > metadataBytesMax) return Records.reject(codes.TOO_LARGE, METADATA)
+    if (isLone) return Records.rejectUnicode(Path.start, Path.end)
+    if (Records.count === recordsPerRequestMax) return TOO_MANY_RECORDS
+    Draft.finish()
+    Records.count += 1
+    if (Rows.end - ROWS + Records.rejectedBytes > rowBytesPerRequestMax) return ROWS_TOO_LARGE
+    if (Rows.count - Records.rowsBefore >= pieceRowsMax || Rows.end - Records.pieceStart >= pieceBytesMax)
+      Records.endPiece()
+    return 0
+  }
+
+  /** Takes a record that cannot become a row. @returns 0, or why the request is rejected */
+  static reject(code: i32, where: i32): i32 {
+    return Records.rejectAt(code, where, 0, 0)
+  }
+
+  /** Takes a record with half of a surrogate pair at a path. */
+  static rejectUnicode(pathStart: i32, pathEnd: i32): i32 {
+    return Records.rejectAt(codes.INVALID_UNICODE, PATH, pathStart, pathEnd)
+  }
+
+  private static rejectAt(code: i32, where: i32, pathStart: i32, pathEnd: i32): i32 {
+    if (Records.count === recordsPerRequestMax) return TOO_MANY_RECORDS
+    const error = Errors.add(Records.count, code, where)
+    if (where === PATH) Errors.addPath(error, pathStart, pathEnd)
+    Records.count += 1
+    Records.rejectedBytes += Metadata.bytes
+    return Rows.end - ROWS + Records.rejectedBytes > rowBytesPerRequestMax ? ROWS_TOO_LARGE : 0
+  }
+
+  /** Takes a record that is not JSON. */
+  static rejectText(start: i32, end: i32): i32 {
+    if (Records.count === recordsPerRequestMax) return TOO_MANY_RECORDS
+    Errors.addFault(Records.count, start, end)
+    Records.count += 1
+    return 0
+  }
+
+  /** Ends the last piece. */
+  static finish(): void {
+    if (Rows.count > Records.rowsBefore) Records.endPiece()
+  }
+
+  private static endPiece(): void {
+    const piece = changetype<Piece>(PIECES + min(Records.pieces, PIECES_MAX - 1) * PIECE_BYTES)
+    piece.rowsEnd = Rows.end
+    piece.rows = Rows.count - Records.rowsBefore
+    piece.records = Records.count
+    Records.pieces += 1
+    Records.rowsBefore = Rows.count
+    Records.pieceStart = Rows.end
+  }
+}
+
+/** The column of a string that has too many characters; negative if there is none. */
+function firstTooLong(): i32 {
+  for (let column = columns.timestamp + 1; column < columns.metadata; column += 1) {
+    const address = Draft.valueOf(column)
+    if (address === 0) continue
+    const value = Node.of(address)
+    if (value.bytes > FEW_BYTES && !hasAtMostCharacters(value, fieldOf(column).charactersMax)) return column
+  }
+  return -1
+}
+
+/** No limit of a string is smaller. */
+const FEW_BYTES: i32 = 64
+
+/** Whether a string has at most this many characters. */
+export function hasAtMostCharacters(value: Node, charactersMax: i32): bool {
+  if (value.bytes <= charactersMax) return true
+  const isText = value.kind === TEXT || !value.has(ESCAPED)
+  return (
+    (isText ? textCharacters(value.start, value.end) : characters(value.start, value.end)) <= charactersMax
+  )
+}

@@ -1,0 +1,365 @@
+import { bytesField, varintField } from './support/wire.ts'
+import { makeRowPrefix } from '@sluice/rows'
+import { limits } from '@sluice/schema'
+import * as fc from 'fast-check'
+import { isUtf8 } from 'node:buffer'
+import { describe, expect, it } from 'vitest'
+import {
+  InvalidJson,
+  InvalidMessage,
+  type ScannedRecords,
+  Scanner,
+  TooManyRecords,
+  WrongShape,
+} from '../src/index.ts'
+import { type LokiOutcome, lokiReference } from './support/loki.ts'
+import { ID, stamp, withOneId } from './support/reference.ts'
+import { runsOf } from './support/runs.ts'
+
+const pieces = { rowsMax: 2_000, bytesMax: 1_000_000 }
+const scanner = new Scanner({ reserve: () => ID }, Date.now, pieces)
+const prefix = makeRowPrefix(stamp)
+
+const scanLoki = (body: Buffer, isJson: boolean): ScannedRecords =>
+  isJson ? scanner.scanLokiJson(body, prefix) : scanner.scanLoki(body, prefix)
+
+function scan(body: Buffer, isJson: boolean): LokiOutcome {
+  try {
+    const { records, rejected, pieces: found } = scanLoki(body, isJson)
+    const texts = found.map(({ rows }) => {
+      const text = Buffer.alloc(rows.byteLength)
+      rows.copyTo(text, 0)
+      return text.toString()
+    })
+    const errors = [...rejected].map(([index, { code, path }]) => ({ index, code, path }))
+    expect(found.reduce((count, { rows }) => count + rows.count, errors.length)).toBe(records)
+    return { rows: withOneId(texts.join('')), errors }
+  } catch (error) {
+    if (error instanceof InvalidJson) return { invalid: 'json' }
+    if (error instanceof InvalidMessage) return { invalid: 'protobuf' }
+    if (error instanceof WrongShape) return { invalid: 'shape' }
+    throw error
+  }
+}
+
+const anyName = fc.constantFrom(
+  ...'level detected_level severity severity_text service_name service app job env environment a b a_2 é'.split(
+    ' ',
+  ),
+  'timeUnixNano',
+  'timeUnixNano_2',
+  'originalLevel',
+  'deployment_environment_name',
+  '',
+  '__proto__',
+  'tab\t"\\/~',
+)
+const anyText = fc.oneof(
+  fc.constantFrom(
+    'info',
+    'WARN',
+    ' Fatal ',
+    '30',
+    '060',
+    ' 20',
+    'critical',
+    'shop',
+    '',
+    'unknown_service',
+    'Prod',
+    'qa',
+  ),
+  fc.constantFrom('x'.repeat(257), '😀'.repeat(200), 'a\tb\nc\\"d', '\u0001', 'v', '1'),
+  fc.string({ unit: 'grapheme', maxLength: 8 }),
+)
+const anyValue = fc.oneof(
+  { weight: 6, arbitrary: anyText },
+  fc.constantFrom<unknown>(1, true, null, 1.5, '\ud800', [1, { a: '\ud800x' }], { b: [], c: {} }, []),
+  fc.jsonValue({ maxDepth: 2 }),
+)
+const anyTime = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.constantFrom(
+      '"1763632800123456789"',
+      '"1763632800123456000"',
+      '"0"',
+      '1763632800123456789',
+    ),
+  },
+  fc.constantFrom(
+    '"soon"',
+    '9999999999999999999',
+    '"9214646400000000000"',
+    '"9214646399999999999"',
+    '-1',
+    'null',
+    '1.5',
+  ),
+  fc.constantFrom('[]', String.raw`"\u0031"`, '""', '"17636328001234567890"', '1e3'),
+)
+
+/** An object with escapes and white space, and perhaps with repeated names. */
+const anyObject = fc
+  .tuple(fc.array(fc.tuple(anyName, anyValue), { maxLength: 5 }), fc.constantFrom(':', ' : '), fc.boolean())
+  .map(([members, colon, isEscaped]) => {
+    const text = members
+      .map(([name, value]) => `${JSON.stringify(name)}${colon}${JSON.stringify(value)}`)
+      .join(',')
+    return `{${isEscaped ? text.replaceAll('l', String.raw`\u006c`).replace(/n\\u006c\\u006c|fa\\u006cse/g, 'null') : text}}`
+  })
+
+const anyLine = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc
+      .tuple(anyTime, fc.oneof({ weight: 9, arbitrary: anyText }, anyValue), fc.option(anyObject), fc.nat(20))
+      .map(([time, line, metadata, more]) => {
+        const parts = [time, JSON.stringify(line), ...(metadata === null ? [] : [metadata])]
+        return `[${[...parts, ...(more === 0 ? ['1'] : [])].join(', ')}]`
+      }),
+  },
+  fc.jsonValue({ maxDepth: 1 }).map((value) => JSON.stringify(value)),
+)
+const anyJson = fc
+  .array(fc.tuple(fc.option(anyObject), fc.array(anyLine, { maxLength: 4 }), fc.boolean()), { maxLength: 3 })
+  .map((streams) => {
+    const texts = streams.map(([labels, lines, isFirst]) => {
+      const values = [`"values":[${lines.join(',')}]`]
+      const stream = labels === null ? [] : [`"stream":${labels}`]
+      return `{${[...(isFirst ? stream : []), ...values, ...(isFirst ? [] : stream)].join(',')}}`
+    })
+    return Buffer.from(`{"streams":[${texts.join(',')}]}`)
+  })
+
+const brokenText = [
+  0x61, 0xff, 0xc3, 0xa9, 0xe2, 0x80, 0xa8, 0xed, 0xa0, 0xf0, 0x9f, 0x98, 0x80, 0xf4, 0x90, 0xc0, 0x22,
+]
+const anyBytes = fc.oneof(
+  { weight: 6, arbitrary: anyText.map((text) => Buffer.from(text)) },
+  fc.array(fc.constantFrom(...brokenText), { maxLength: 24 }).map((bytes) => Buffer.from(bytes)),
+)
+const anyUnknown = fc.constantFrom(
+  ...['4805', '7b08017c', '4d01020304', '490102030405060708'].map((hex) => Buffer.from(hex, 'hex')),
+)
+const anyEntry = fc
+  .array(
+    fc.oneof(
+      fc
+        .tuple(
+          fc.constantFrom(
+            1763632800n,
+            1763632800n,
+            0n,
+            -1n,
+            9214646400n,
+            9214646399n,
+            2n ** 62n,
+            -(2n ** 63n),
+          ),
+          fc.constantFrom(123456789n, 123456000n, 0n, 1500000000n, -5n, 999999999n),
+        )
+        .map(([seconds, nanos]) => bytesField(1, varintField(1, seconds), varintField(2, nanos))),
+      anyBytes.map((line) => bytesField(2, line)),
+      {
+        weight: 3,
+        arbitrary: fc
+          .tuple(anyName, anyBytes)
+          .map(([name, value]) => bytesField(3, bytesField(1, Buffer.from(name)), bytesField(2, value))),
+      },
+      anyUnknown,
+    ),
+    { maxLength: 7 },
+  )
+  .map((fields) => bytesField(2, ...fields))
+const anyQuoted = fc.oneof(
+  { weight: 6, arbitrary: anyText.map((text) => Buffer.from(JSON.stringify(text))) },
+  fc
+    .constantFrom(
+      ...String.raw`"\x41\101\xff\u00e9\U0001F600\ud800\q\a\400" ~raw\n~ "\" "a\é" "\u12" x ~`.split(' '),
+    )
+    .map((text) => Buffer.from(text.replaceAll('~', '`'))),
+  anyBytes,
+)
+const anyLabel = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc
+      .constantFrom(...'level app a a a_2 env timeUnixNano x.y:z _ job'.split(' '))
+      .map((name) => Buffer.from(name)),
+  },
+  anyQuoted,
+)
+const anyLabels = fc
+  .tuple(
+    fc.constantFrom('{', ' { ', 'x{', ''),
+    fc.array(fc.tuple(anyLabel, fc.constantFrom('=', ' = '), anyQuoted, fc.constantFrom(',', ' , ')), {
+      maxLength: 4,
+    }),
+    fc.constantFrom('}', ' } ', '}x', ''),
+    fc.nat(4),
+  )
+  .map(([open, labels, close, rare]) => {
+    const parts = labels.flat().map((part) => Buffer.from(part as string))
+    return Buffer.concat([
+      Buffer.from(rare === 0 ? open : '{'),
+      ...parts,
+      Buffer.from(rare === 0 ? close : '}'),
+    ])
+  })
+const anyProtobuf = fc
+  .array(
+    fc.oneof(
+      {
+        weight: 8,
+        arbitrary: fc
+          .tuple(
+            fc.array(anyLabels, { maxLength: 2 }),
+            fc.array(fc.oneof({ weight: 5, arbitrary: anyEntry }, anyUnknown), { maxLength: 4 }),
+          )
+          .map(([labels, fields]) =>
+            bytesField(
+              1,
+              ...fields.slice(0, 2),
+              ...labels.map((text) => bytesField(1, text)),
+              ...fields.slice(2),
+            ),
+          ),
+      },
+      anyUnknown,
+    ),
+    { maxLength: 3 },
+  )
+  .map((fields) => Buffer.concat(fields))
+
+/** Bytes with a meaning in JSON or as tags, and some that are invalid. */
+const meaningful = [...Buffer.from('"\\{}[]:,0.-eEtfnu/ \n\r\t\0'), 0x7f, 0xc3, 0x0a, 0x12, 0x1a]
+const anyChange = fc.record({
+  at: fc.double({ min: 0, max: 1, noNaN: true }),
+  cut: fc.integer({ min: 0, max: 3 }),
+  put: fc.array(fc.constantFrom(...meaningful), { maxLength: 3 }),
+})
+
+it.each([
+  ['JSON', true, anyJson],
+  ['Protocol Buffers', false, anyProtobuf],
+] as const)(
+  'gives the same rows and errors as the reference for %s, also if any bytes are changed',
+  (_what, isJson, anyBody) => {
+    fc.assert(
+      fc.property(anyBody, fc.array(anyChange, { maxLength: 2 }), (whole, changes) => {
+        let body = whole
+        for (const { at, cut, put } of changes) {
+          const from = Math.floor(at * body.length)
+          body = Buffer.concat([body.subarray(0, from), Buffer.from(put), body.subarray(from + cut)])
+        }
+        fc.pre(!isJson || isUtf8(body))
+        expect(scan(body, isJson)).toEqual(lokiReference(body, isJson, prefix))
+      }),
+      runsOf(1_500),
+    )
+  },
+)
+
+const stringsOf = (count: number, prefixOfName = 'l'): Record<string, string> =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`${prefixOfName}${i}`, '']))
+const push = (...streams: readonly object[]): Buffer => Buffer.from(JSON.stringify({ streams }))
+const oneLine = (stream: unknown, line: readonly unknown[] = ['0', 'x']): Buffer =>
+  push({ stream, values: [line] })
+const labelled = (labels: string): Buffer => bytesField(1, bytesField(1, Buffer.from(labels)), bytesField(2))
+const longLabels = (bytes: number): string => `{a="${'x'.repeat(bytes - '{a=""}'.length)}"}`
+const nested = (levels: number): unknown => (levels === 0 ? 1 : [nested(levels - 1)])
+
+describe('limits', () => {
+  it.each<[what: string, body: Buffer, isJson: boolean, code: string | undefined]>([
+    [
+      'labels of 16 KiB in JSON',
+      oneLine({ name: 'v'.repeat(16_384 - '{"name":""}'.length) }),
+      true,
+      undefined,
+    ],
+    ['one byte more', oneLine({ name: 'v'.repeat(16_385 - '{"name":""}'.length) }), true, 'wrong_type'],
+    ['labels of 16 KiB', labelled(longLabels(16_384)), false, undefined],
+    ['one byte more', labelled(longLabels(16_385)), false, 'wrong_type'],
+    ['256 labels', oneLine(stringsOf(256)), true, undefined],
+    ['257 labels', oneLine(stringsOf(257)), true, 'too_many_names'],
+    ['289 labels', oneLine(stringsOf(289)), true, 'wrong_type'],
+    ['288 labels with one name', labelled(`{${'level="info",'.repeat(288)}}`), false, 'too_many_names'],
+    ['289 labels with one name', labelled(`{${'level="info",'.repeat(289)}}`), false, 'wrong_type'],
+    ['256 names with the labels', oneLine(stringsOf(200), ['0', 'x', stringsOf(256)]), true, undefined],
+    ['257 names with the labels', oneLine({ a: '' }, ['0', 'x', stringsOf(256)]), true, 'too_many_names'],
+    ['289 names', oneLine({}, ['0', 'x', stringsOf(289)]), true, 'too_many_names'],
+    [
+      'many pairs',
+      bytesField(1, bytesField(2, Buffer.alloc(200_000, bytesField(3)))),
+      false,
+      'too_many_names',
+    ],
+    ['a line of 65,536 characters', oneLine({}, ['0', '😀'.repeat(65_536)]), true, undefined],
+    ['one character more', oneLine({}, ['0', '😀'.repeat(65_537)]), true, 'too_long'],
+    [
+      'metadata of 64 KiB',
+      oneLine({}, ['0', 'x', { a: 'v'.repeat(65_536 - '{"a":""}'.length) }]),
+      true,
+      undefined,
+    ],
+    [
+      'one byte more',
+      oneLine({}, ['0', 'x', { a: 'v'.repeat(65_537 - '{"a":""}'.length) }]),
+      true,
+      'too_large',
+    ],
+    [
+      'metadata that becomes large',
+      bytesField(1, bytesField(2, bytesField(3, bytesField(2, Buffer.alloc(5_000_000, 1))))),
+      false,
+      'too_large',
+    ],
+    ['16 levels', oneLine({ a: nested(15) }), true, undefined],
+    ['17 levels', oneLine({}, ['0', 'x', { a: nested(16) }]), true, 'too_deep'],
+    ['40 levels', oneLine({ a: nested(40) }), true, 'too_deep'],
+  ])('%s', (_what, body, isJson, code) => {
+    const { rejected } = scanLoki(body, isJson)
+    expect(rejected.get(0)?.code).toBe(code)
+    expect(scan(body, isJson)).toEqual(lokiReference(body, isJson, prefix))
+  })
+
+  it('a request may have 16,384 lines', () => {
+    const values = Array.from({ length: limits.recordsPerRequestMax }, (): unknown => ['0', 'x'])
+    expect(scanLoki(push({ values }), true).records).toBe(limits.recordsPerRequestMax)
+    expect(() => scanLoki(push({ values: [...values, 7] }), true)).toThrow(TooManyRecords)
+  })
+
+  it('rows cannot become much larger than the body, also by labels of rejected lines', () => {
+    const stream = { app: 'x', long: 'l'.repeat(16_000) }
+    const values = Array.from({ length: 4_000 }, () => ['0', '\ud800'])
+    expect(() => scanLoki(push({ stream, values }), true)).toThrow('the request has too many bytes')
+  })
+})
+
+it('numbers of names are found in linear time, also for hostile labels and metadata', () => {
+  const stream = Object.fromEntries(
+    ['a', ...Array.from({ length: 250 }, (_, i) => `a_${i + 4}`)].map((name) => [name, '']),
+  )
+  const values = Array.from({ length: 100 }, () => ['0', 'x', { a: 'y', a_2: 'z', a_3: '' }])
+  const body = push({ stream, values })
+  expect(scan(body, true)).toEqual(lokiReference(body, true, prefix))
+})
+
+it.each<[string, Buffer, RegExp]>([
+  ['a field without a number', Buffer.from([0]), /^a field has an invalid number, at byte 1$/],
+  ['an unknown type', Buffer.from([0x4f]), /^a field has an invalid type/],
+  ['an open group', Buffer.from([0x7b]), /^a group has no end/],
+  ['groups that overlap', Buffer.from([0x7b, 0x6b, 0x7c]), /^a group ends within another one/],
+  ['101 groups', Buffer.alloc(101, 0x7b), /^groups are nested too deeply/],
+  ['a long value', Buffer.from([10, 5, 1]), /^a value is longer than the message/],
+  ['half of a number', Buffer.from([0x48, 0x80]), /^a number is incomplete/],
+  [
+    'a long number',
+    Buffer.from([0x48, ...Array<number>(11).fill(0x80)]),
+    /^a number has more than ten bytes/,
+  ],
+])('says why bytes are no request: %s', (_what, body, message) => {
+  expect(() => scanLoki(body, false)).toThrow(InvalidMessage)
+  expect(() => scanLoki(body, false)).toThrow(message)
+})

@@ -1,0 +1,443 @@
+import { makeRowPrefix } from '@sluice/rows'
+import { anyStyle, toJson } from '@sluice/rows/testing'
+import { environmentsByName, levelsByName, rolesByName } from '@sluice/records/tables'
+import { limits } from '@sluice/schema'
+import * as fc from 'fast-check'
+import { isUtf8 } from 'node:buffer'
+import { describe, expect, it } from 'vitest'
+import { InvalidJson, MalformedAction, type ScannedRecords, Scanner, TooManyRecords } from '../src/index.ts'
+import { rowColumns } from '@sluice/rows'
+import { ID, stamp } from './support/reference.ts'
+import {
+  bulkReference,
+  comparable,
+  datadogReference,
+  hecLinesReference,
+  hecReference,
+  type Records,
+  Rejected,
+} from './support/shippers.ts'
+import { runsOf } from './support/runs.ts'
+
+const pieces = { rowsMax: 3, bytesMax: 1_000_000 }
+const ID_COLUMN = rowColumns.indexOf('id')
+let nowMs = 0
+/** Each body has the same ids. */
+const scanner = new Scanner({ reserve: () => ID }, () => (nowMs += 1), pieces)
+const prefix = makeRowPrefix(stamp)
+
+/** What a scan makes of a body, in the form of the reference. */
+function outcomeOf(scan: () => ScannedRecords & { readonly items?: readonly unknown[] }): Records | string {
+  try {
+    const { rejected, pieces: found, ...rest } = scan()
+    const rows = found.flatMap((piece) => {
+      const text = Buffer.alloc(piece.rows.byteLength)
+      piece.rows.copyTo(text, 0)
+      return text.toString().split('\n').slice(0, -1)
+    })
+    return {
+      rows: rows.map((row) => {
+        const values = row
+          .split('\t')
+          .map((value) => value.replaceAll(/\\(.)/gs, (_, letter: string) => letters[letter] ?? letter))
+        return {
+          columns: withoutId(values.slice(0, -1)).map(comparable),
+          metadata: JSON.parse(values.at(-1) ?? '') as unknown,
+        }
+      }),
+      rejected: [...rejected].map(([index, { code, path }]) => [
+        index,
+        code,
+        path.startsWith('/metadata') ? '/metadata' : path,
+      ]),
+      ...('items' in rest ? { items: rest.items } : {}),
+    }
+  } catch (error) {
+    if (error instanceof InvalidJson) return `${error.records} ${placed(error.message)}`
+    if (error instanceof MalformedAction) return `${error.line} ${placed(error.message)}`
+    if (error instanceof TooManyRecords) return error.limit
+    throw error
+  }
+}
+const placed = (message: string): string => message.replace(/: expected .*/s, '')
+/** Ids ascend. */
+const withoutId = (columns: readonly string[]): string[] => columns.toSpliced(ID_COLUMN, 1)
+const letters: Readonly<Record<string, string>> = { n: '\n', t: '\t' }
+
+function expected(reference: () => Records): Records | string {
+  try {
+    return JSON.parse(JSON.stringify(reference())) as Records
+  } catch (error) {
+    if (error instanceof Rejected) return error.message
+    throw error
+  }
+}
+
+const anyCase = (text: fc.Arbitrary<string>): fc.Arbitrary<string> =>
+  fc.tuple(text, fc.constantFrom('same', 'upper', 'first')).map(([name, form]) => {
+    if (form === 'same') return name
+    return form === 'upper' ? name.toUpperCase() : name.charAt(0).toUpperCase() + name.slice(1)
+  })
+const known = [...rolesByName.keys()]
+const parts = known.flatMap((name) => (name.includes('.') ? name.split('.') : []))
+const anyName = fc.oneof(
+  { weight: 4, arbitrary: anyCase(fc.constantFrom(...known)) },
+  { weight: 2, arbitrary: anyCase(fc.constantFrom(...parts)) },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom(
+      ...'a a_2 b pid hostname short_message originalLevel originalLevel_2 timestamp timestamp_2 _index _index_2 _id host line'.split(
+        ' ',
+      ),
+      ...'attrs event fields status ddtags env service source t s __proto__ level message metadata'.split(
+        ' ',
+      ),
+    ),
+  },
+  { weight: 1, arbitrary: fc.string({ maxLength: 4, unit: 'binary' }) },
+)
+const anyTime = fc.oneof(
+  fc.constantFrom(
+    '2026-11-20T22:43:01.123456789Z',
+    '2026-11-20 22:43:01,5',
+    '20261120T224301',
+    '2026/11/20 22:43 UTC',
+    '2026.11.20_22:43:01.5+02',
+    '2026-11-20T22:43:01 -0330',
+    ' 2026-11-20t22:43Z ',
+    '2026-02-29T00:00:00Z',
+    '2261-12-31T23:59:60Z',
+    '1970-01-01T00:30:00+01:00',
+    '2026-11/20 22:43:01',
+    '2026-11-20T22:43:01.',
+    '2026-11-20T2243:01',
+    '2026-11-20T22:4301GMT',
+  ),
+  fc.constantFrom(
+    '1763000000',
+    '1763000000.25',
+    '1763000000123',
+    '1763000000123456',
+    '1763000000123456789',
+    '99999999',
+    '0001763000000',
+  ),
+  fc.constantFrom(
+    1763000000,
+    1763000000.25,
+    1763000000123,
+    1.763e18,
+    1e21,
+    5,
+    -1763000000,
+    9214646400,
+    9214646399999,
+  ),
+  fc.record({ $date: fc.constantFrom('2026-11-20T22:43:01Z', 1763000000123, null) }),
+  fc.record(
+    { seconds: fc.constantFrom(1763000000, 1.5), nanos: fc.constantFrom(5, 1, 123456789, '1') },
+    { requiredKeys: [] },
+  ),
+  fc.record({ epochSecond: fc.constant(1763000000), nanoOfSecond: fc.constantFrom(5, 999999999) }),
+  fc.record({ date: fc.constant('2026-11-20 22:43:01.000000'), timezone: fc.constantFrom('UTC', 'CET') }),
+  fc.record({ repr: fc.constantFrom('2026-11-20 22:43:01+01:00', 'x'), timestamp: fc.constant(1) }),
+)
+const anyLevel = fc.oneof(
+  anyCase(fc.constantFrom(...levelsByName.keys())),
+  fc.constantFrom(
+    ' info\t',
+    'ok',
+    'OK',
+    '30',
+    ' 3',
+    '7',
+    '1000',
+    0,
+    3,
+    10,
+    17,
+    24,
+    25,
+    30,
+    35,
+    40,
+    50,
+    60,
+    30.5,
+    -30,
+  ),
+  fc.record({ name: anyCase(fc.constantFrom('info', 'error', 'x')), no: fc.constant(40) }),
+)
+const anyText = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 12 }),
+  fc.constantFrom(
+    'line\n',
+    'a\\n',
+    '\n',
+    '',
+    'x'.repeat(300),
+    '\ud800',
+    'tab\tquote"',
+    'env:prod, service : shop ,env : qa',
+    'service:',
+    'E',
+    'D2',
+    'F',
+  ),
+  fc.string({ unit: 'binary', maxLength: 6 }),
+)
+const anyValue: fc.Arbitrary<unknown> = fc.oneof(
+  { weight: 4, arbitrary: anyText },
+  { weight: 2, arbitrary: anyTime },
+  { weight: 3, arbitrary: anyLevel },
+  { weight: 1, arbitrary: anyCase(fc.constantFrom(...environmentsByName.keys(), 'server', 'client')) },
+  { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 2 }) },
+  { weight: 1, arbitrary: fc.array(anyText, { maxLength: 3 }) },
+  { weight: 1, arbitrary: fc.constant(null) },
+)
+const objectOf = (value: fc.Arbitrary<unknown>, maxLength: number): fc.Arbitrary<object> =>
+  fc.array(fc.tuple(anyName, value), { maxLength }).map((members) => Object.fromEntries(members))
+const anyRecord = objectOf(
+  fc.oneof({ weight: 4, arbitrary: anyValue }, { weight: 1, arbitrary: objectOf(anyValue, 4) }),
+  12,
+)
+const anyMember = fc.oneof(
+  { weight: 6, arbitrary: anyRecord },
+  { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 1 }) },
+)
+
+const meaningful = [...Buffer.from('"\\{}[]:,0.-eEtfnu/ \n\r\t\0'), 0x7f, 0xc3]
+const anyChanges = fc.array(
+  fc.record({
+    at: fc.double({ min: 0, max: 1, noNaN: true }),
+    cut: fc.integer({ min: 0, max: 3 }),
+    put: fc.array(fc.constantFrom(...meaningful), { maxLength: 3 }),
+  }),
+  { maxLength: 2 },
+)
+
+function changed(
+  body: string,
+  changes: typeof anyChanges extends fc.Arbitrary<infer Changes> ? Changes : never,
+): Buffer {
+  let bytes = Buffer.from(body)
+  for (const { at, cut, put } of changes) {
+    const from = Math.floor(at * bytes.length)
+    bytes = Buffer.concat([bytes.subarray(0, from), Buffer.from(put), bytes.subarray(from + cut)])
+  }
+  return bytes
+}
+
+const runs = runsOf(1_000)
+
+describe('the logs of Datadog', () => {
+  it('become the rows of the reference, also if any bytes of a body are changed', () => {
+    const anyBody = fc.tuple(fc.array(anyMember, { minLength: 1, maxLength: 5 }), anyStyle, fc.boolean())
+    fc.assert(
+      fc.property(anyBody, anyChanges, ([logs, style, isSingle], changes) => {
+        const body = changed(toJson(isSingle ? logs[0] : logs, style), changes)
+        fc.pre(isUtf8(body))
+        expect(outcomeOf(() => scanner.scanDatadog(body, prefix))).toEqual(
+          expected(() => datadogReference(body, prefix)),
+        )
+      }),
+      runs,
+    )
+  })
+})
+
+const anyEvent = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record(
+      {
+        event: fc.oneof(anyValue, anyRecord, objectOf(fc.oneof(anyValue, anyRecord), 3)),
+        time: anyTime,
+        fields: fc.oneof({ weight: 4, arbitrary: anyRecord }, { weight: 1, arbitrary: anyValue }),
+        host: anyValue,
+        source: anyText,
+        a: anyValue,
+      },
+      { requiredKeys: [] },
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      event: fc.record(
+        { line: anyMember, source: anyText, attrs: anyMember, tag: anyText },
+        { requiredKeys: ['line'] },
+      ),
+      time: anyTime,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      event: fc.record(
+        { message: anyRecord, a: anyValue, line: anyValue, severity: anyLevel },
+        { requiredKeys: ['message'] },
+      ),
+    }),
+  },
+  { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 1 }) },
+)
+
+describe('the events of HEC', () => {
+  it('become the rows of the reference, also if any bytes of a body are changed', () => {
+    const anyBody = fc.tuple(
+      fc.array(
+        fc.oneof(
+          { weight: 3, arbitrary: anyEvent },
+          { weight: 1, arbitrary: fc.array(anyEvent, { maxLength: 3 }) },
+        ),
+        { maxLength: 4 },
+      ),
+      anyStyle,
+      fc.constantFrom('', ' ', '\n', '\r\n\t'),
+    )
+    fc.assert(
+      fc.property(anyBody, anyChanges, ([events, style, between], changes) => {
+        const body = changed(events.map((event) => toJson(event, style)).join(between), changes)
+        fc.pre(isUtf8(body))
+        expect(outcomeOf(() => scanner.scanHecEvents(body, prefix))).toEqual(
+          expected(() => hecReference(body, prefix)),
+        )
+      }),
+      runs,
+    )
+  })
+
+  it('of /raw are lines in UTF-8 or not', () => {
+    const origin = { timestamp: '2026-11-20T22:43:01.5Z', metadata: { host: 'a"b' } }
+    const anyByte = fc.constantFrom(
+      0x0a,
+      0x0d,
+      0x41,
+      0x09,
+      0x5c,
+      0xc3,
+      0xa9,
+      0xe2,
+      0x82,
+      0xac,
+      0xf0,
+      0x9f,
+      0x98,
+      0x80,
+      0xed,
+      0xa0,
+      0xf4,
+      0x90,
+      0xff,
+    )
+    fc.assert(
+      fc.property(
+        fc.uint8Array({ maxLength: 1 }),
+        fc.array(anyByte, { maxLength: 40 }),
+        fc.boolean(),
+        (first, bytes, hasTime) => {
+          const body = Buffer.from([...first, ...bytes])
+          const from = hasTime ? origin : { metadata: origin.metadata }
+          expect(outcomeOf(() => scanner.scanHecLines(body, prefix, from))).toEqual(
+            expected(() => hecLinesReference(body, prefix, from)),
+          )
+        },
+      ),
+      runs,
+    )
+  })
+})
+
+describe('a bulk request', () => {
+  const anyIndex = fc.oneof(
+    fc.constantFrom(
+      'logs',
+      'Logs',
+      '',
+      '.',
+      '..',
+      '.a',
+      '-a',
+      'a b',
+      'a#b',
+      'a:b',
+      'ä',
+      'Ä',
+      'a\u0085',
+      'a\u007f',
+      'x'.repeat(256),
+      'ß'.repeat(127),
+      '\ud800',
+    ),
+    fc.constantFrom(null, 5, true, [], {}),
+  )
+  const anyTarget = fc.record(
+    { _index: anyIndex, _id: fc.oneof(anyText, anyIndex), other: anyValue },
+    { requiredKeys: [] },
+  )
+  const anyAction = fc.oneof(
+    { weight: 5, arbitrary: fc.constant({ create: { _index: 'logs' } }) },
+    {
+      weight: 5,
+      arbitrary: fc
+        .tuple(fc.constantFrom('index', 'create', 'update', 'delete'), anyTarget)
+        .map(([name, target]) => ({ [name]: target })),
+    },
+    { weight: 1, arbitrary: fc.constantFrom({}, { index: {}, create: {} }, { x: {} }, { index: null }, 1) },
+  )
+
+  it('becomes the rows, items and faults of the reference, also if any bytes of a body are changed', () => {
+    const anyBody = fc.tuple(
+      fc.array(fc.tuple(anyAction, anyMember), { maxLength: 5 }),
+      anyStyle,
+      fc.constantFrom('\n', '\r\n', '\n\n'),
+      fc.constantFrom(null, 'path', 'Path'),
+    )
+    fc.assert(
+      fc.property(anyBody, anyChanges, ([pairs, style, end, pathIndex], changes) => {
+        const flat = (value: unknown): string =>
+          toJson(value, { ...style, whitespace: style.whitespace.replaceAll(/[\r\n]/g, ' ') })
+        const lines = pairs.flatMap(([action, document]) =>
+          Object.keys(action)[0] === 'delete' ? [flat(action)] : [flat(action), flat(document)],
+        )
+        const body = changed(lines.map((line) => line + end).join(''), changes)
+        expect(outcomeOf(() => scanner.scanBulk(body, prefix, pathIndex))).toEqual(
+          expected(() => bulkReference(body, prefix, pathIndex)),
+        )
+      }),
+      runs,
+    )
+  })
+})
+
+const many = (count: number, name = 'a'): object =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`${name}_${i}`, i]))
+const deep = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
+
+it('records above the limits are rejected, and numbered names are found in any number of names', () => {
+  const logs = [
+    { message: 'x'.repeat(limits.messageCharactersMax + 1) },
+    { message: 'x', stack: ['é'.repeat(limits.stackCharactersMax), ''] },
+    { message: 'x', a: deep(15) },
+    { message: 'x', a: deep(16) },
+    { message: 'x', a: deep(40) },
+    { message: 'x', a: 'x'.repeat(limits.metadataBytesMax) },
+    { message: 'x', ...many(limits.metadataNamesMax) },
+    { message: 'x', ...many(limits.metadataNamesMax + 1) },
+    { message: 'x', ...many(limits.metadataNamesMax + 100) },
+    { message: 'x', metadata: many(200), ...many(50), a: 1, a_2: 2, a_2_2: 3 },
+    { message: 'x', metadata: many(200, 'originalLevel'), level: 'fatal', originalLevel: 1 },
+    { message: 'x', metadata: many(1_000) },
+  ]
+  const body = Buffer.from(JSON.stringify(logs))
+  expect(outcomeOf(() => scanner.scanDatadog(body, prefix))).toEqual(
+    expected(() => datadogReference(body, prefix)),
+  )
+  const events = Buffer.from(
+    logs.map((event) => JSON.stringify({ event, fields: { a_1: 1, a: 2 }, a_2: 3 })).join(''),
+  )
+  expect(outcomeOf(() => scanner.scanHecEvents(events, prefix))).toEqual(
+    expected(() => hecReference(events, prefix)),
+  )
+})

@@ -1,0 +1,344 @@
+// The slow definition of what the scanner makes of a push request of Loki.
+import { readEnvironment, readLevel } from '@sluice/records'
+import type { RowPrefix } from '@sluice/rows'
+import { limits } from '@sluice/schema'
+import { parseText, type Value } from './json.ts'
+import { escapeTsv, findInValue, ID, levelsOf, nameOf, pointer, textOf } from './reference.ts'
+
+interface Member {
+  readonly name: string
+  /** The name and the value as JSON. */
+  readonly nameText: string
+  readonly value: Value
+}
+
+interface Stream {
+  /** Undefined if they are invalid. */
+  readonly labels: readonly Member[] | undefined
+  readonly lines: readonly (Line | undefined)[]
+}
+
+interface Line {
+  readonly nanos: bigint | undefined
+  readonly message: string
+  readonly metadata: readonly Member[]
+}
+
+export interface LokiOutcome {
+  readonly rows?: string
+  readonly errors?: readonly { readonly index: number; readonly code: string; readonly path: string }[]
+  readonly invalid?: 'json' | 'protobuf' | 'shape'
+}
+
+const NAMES_MAX = 288
+const LABELS_BYTES_MAX = 16_384
+const END_NS = BigInt(Date.UTC(2262, 0, 1)) * 1_000_000n
+
+export function lokiReference(body: Buffer, isJson: boolean, prefix: RowPrefix): LokiOutcome {
+  const streams = isJson ? readJson(body.toString()) : readProtobuf(body)
+  if (typeof streams === 'string') return { invalid: streams }
+  let rows = ''
+  let index = 0
+  const errors: { index: number; code: string; path: string }[] = []
+  for (const { labels, lines } of streams) {
+    for (const line of lines) {
+      const made =
+        labels === undefined || line === undefined
+          ? { code: 'wrong_type', path: '' }
+          : rowOf(line, labels, prefix)
+      if (typeof made === 'string') rows += made
+      else errors.push({ index, ...made })
+      index += 1
+    }
+  }
+  return { rows, errors }
+}
+
+const roles = {
+  level: ['level', 'detected_level', 'severity', 'severity_text'],
+  service: ['service_name', 'service', 'app', 'application', 'app_kubernetes_io_name', 'job'],
+  environment: ['environment', 'env', 'deployment_environment', 'deployment_environment_name'],
+} as const
+
+const usable: Readonly<Record<keyof typeof roles, (value: string) => boolean>> = {
+  level: (value) => readLevel(value, 'pino') !== undefined,
+  service: (value) =>
+    value !== '' && value !== 'unknown_service' && Array.from(value).length <= limits.serviceCharactersMax,
+  environment: (value) => readEnvironment(value) !== undefined,
+}
+
+function rowOf(
+  { nanos, message, metadata }: Line,
+  labels: readonly Member[],
+  prefix: RowPrefix,
+): string | { code: string; path: string } {
+  if (metadata.length > NAMES_MAX) return { code: 'too_many_names', path: '/metadata' }
+  if (nanos === undefined || nanos >= END_NS) return { code: 'invalid_timestamp', path: '/timestamp' }
+  const own = new Map(metadata.map((member) => [member.name, member]))
+  const all = [...metadata, ...labels.filter(({ name }) => !own.has(name))]
+  const column = (role: keyof typeof roles): Member | undefined =>
+    roles[role]
+      .map((name) => all.find((member) => member.name === name))
+      .find((member) => member?.value.kind === 'string' && usable[role](member.value.string))
+  const level = column('level')
+  const service = column('service')
+  const environment = column('environment')
+  const taken = new Set([...all, ...labels].map(({ name }) => name))
+  const kept = all.filter((member) => member !== level && member !== service && member !== environment)
+  const add = (name: string, value: Value): void => {
+    let free = name
+    for (let number = 2; taken.has(free); number += 1) free = `${name}_${number}`
+    taken.add(free)
+    kept.push({ name: free, nameText: JSON.stringify(free), value })
+  }
+  for (const { name, value } of metadata) {
+    const label = labels.find((other) => other.name === name)
+    if (label !== undefined && !isSame(label.value, value)) add(name, label.value)
+  }
+  if (nanos % 1_000n !== 0n) add('timeUnixNano', stringValue(String(nanos)))
+  const levelText = level === undefined ? 'log' : stringOf(level.value)
+  const reading = readLevel(levelText, 'pino')
+  if (reading?.isExact === false && level !== undefined) add('originalLevel', level.value)
+
+  const text = `{${kept.map(({ nameText, value }) => `${nameText}:${textOf(value)}`).join(',')}}`
+  if (Array.from(message).length > limits.messageCharactersMax) return { code: 'too_long', path: '/message' }
+  if (kept.length > limits.metadataNamesMax) return { code: 'too_many_names', path: '/metadata' }
+  const levels = 1 + Math.max(0, ...kept.map(({ value }) => levelsOf(value)))
+  if (levels > limits.metadataDepthMax) return { code: 'too_deep', path: '/metadata' }
+  if (Buffer.byteLength(text) > limits.metadataBytesMax) return { code: 'too_large', path: '/metadata' }
+  const serviceText = service === undefined ? '' : stringOf(service.value)
+  const lone = loneIn(message, serviceText, kept)
+  if (lone !== undefined) return { code: 'invalid_unicode', path: lone }
+  const time = nanos === 0n ? prefix.receivedAt : timeOf(nanos)
+  const environmentText = environment === undefined ? '' : readEnvironment(stringOf(environment.value))
+  const columns = [
+    time,
+    reading?.level,
+    environmentText,
+    '',
+    escapeTsv(serviceText),
+    '',
+    '',
+    escapeTsv(message),
+    '',
+  ]
+  return `${prefix.text}${ID}\t${columns.join('\t')}\t${escapeTsv(text)}\n`
+}
+
+function loneIn(message: string, service: string, metadata: readonly Member[]): string | undefined {
+  if (!message.isWellFormed()) return '/message'
+  if (!service.isWellFormed()) return '/service'
+  for (const { name, value } of metadata) {
+    if (!name.isWellFormed()) return '/metadata'
+    const found = findInValue(value)
+    if (found !== undefined) return `/metadata${pointer(name)}${found}`
+  }
+  return undefined
+}
+
+function timeOf(nanos: bigint): string {
+  const us = nanos / 1_000n
+  const text = new Date(Number(us / 1_000n)).toISOString().replace('T', ' ').slice(0, -1)
+  return `${text}${String(us % 1_000n).padStart(3, '0')}`
+}
+
+function isSame(a: Value, b: Value): boolean {
+  if (a.kind === 'string' || b.kind === 'string')
+    return a.kind === 'string' && b.kind === 'string' && a.string === b.string
+  return 'raw' in a && 'raw' in b && a.raw === b.raw
+}
+
+const stringOf = (value: Value): string => (value.kind === 'string' ? value.string : '')
+const stringValue = (string: string): Value => ({ kind: 'string', raw: JSON.stringify(string), string })
+
+function readJson(text: string): readonly Stream[] | 'json' | 'shape' {
+  const root = parseText(text)
+  if (typeof root === 'string') return 'json'
+  const streams = elementsOf(memberOf(root, 'streams'))
+  if (streams === undefined || streams.some((stream) => elementsOf(memberOf(stream, 'values')) === undefined))
+    return 'shape'
+  return streams.map((stream) => ({
+    labels: labelsOf(memberOf(stream, 'stream')),
+    lines: (elementsOf(memberOf(stream, 'values')) ?? []).map(lineOf),
+  }))
+}
+
+function memberOf(value: Value, name: string): Value | undefined {
+  return value.kind === 'object' ? value.members.get(name)?.value : undefined
+}
+
+/** Null stands for none. */
+function elementsOf(value: Value | undefined): readonly Value[] | undefined {
+  if (value?.kind === 'array') return value.elements
+  return value?.kind === 'word' && value.raw === 'null' ? [] : undefined
+}
+
+function membersOf(value: Value | undefined): readonly Member[] | undefined {
+  if (value === undefined) return []
+  if (value.kind !== 'object') return undefined
+  return [...value.members].map(([name, { rawName, value: of }]) => ({
+    name,
+    nameText: nameOf(name, rawName),
+    value: of,
+  }))
+}
+
+function labelsOf(value: Value | undefined): readonly Member[] | undefined {
+  const labels = membersOf(value)
+  const isLong = value !== undefined && Buffer.byteLength(textOf(value)) > LABELS_BYTES_MAX
+  return isLong || (labels?.length ?? 0) > NAMES_MAX ? undefined : labels
+}
+
+function lineOf(value: Value): Line | undefined {
+  if (value.kind !== 'array') return undefined
+  const [time, line, structured, ...more] = value.elements
+  const metadata = membersOf(structured)
+  if (line?.kind !== 'string' || metadata === undefined || more.length > 0) return undefined
+  const digits = time?.kind === 'string' ? time.string : time?.kind === 'number' ? time.raw : ''
+  return { nanos: /^\d{1,19}$/.test(digits) ? BigInt(digits) : undefined, message: line.string, metadata }
+}
+
+class Malformed extends Error {}
+
+/** The fields of a message, without groups. */
+function fieldsOf(bytes: Buffer): { tag: number; bytes: Buffer; number: bigint }[] {
+  const fields: { tag: number; bytes: Buffer; number: bigint }[] = []
+  let at = 0
+  const varint = (): bigint => {
+    for (let number = 0n, i = 0n; i < 10n; i += 1n) {
+      const byte = bytes[at]
+      if (byte === undefined) throw new Malformed()
+      at += 1
+      number |= BigInt(byte & 0x7f) << (7n * i)
+      if (byte < 0x80) return BigInt.asUintN(64, number)
+    }
+    throw new Malformed()
+  }
+  const take = (count: bigint): Buffer => {
+    if (count > bytes.length - at) throw new Malformed()
+    at += Number(count)
+    return bytes.subarray(at - Number(count), at)
+  }
+  const open: bigint[] = []
+  while (at < bytes.length) {
+    const tag = varint()
+    if (tag < 8n || tag >= 1n << 32n) throw new Malformed()
+    const type = tag & 7n
+    if (type === 3n) open.push(tag >> 3n)
+    else if (type === 4n) {
+      if (open.pop() !== tag >> 3n) throw new Malformed()
+    } else if (type > 5n) throw new Malformed()
+    else {
+      const number = type === 0n ? varint() : 0n
+      const content = take(type === 1n ? 8n : type === 2n ? varint() : type === 5n ? 4n : 0n)
+      if (open.length === 0) fields.push({ tag: Number(tag), bytes: content, number })
+    }
+    if (open.length > 100) throw new Malformed()
+  }
+  if (open.length > 0) throw new Malformed()
+  return fields
+}
+
+function readProtobuf(body: Buffer): readonly Stream[] | 'protobuf' {
+  try {
+    return fieldsOf(body)
+      .filter(({ tag }) => tag === 10)
+      .map((stream) => {
+        const fields = fieldsOf(stream.bytes)
+        const text = fields.findLast(({ tag }) => tag === 10)?.bytes
+        const labels = text === undefined ? [] : labelSetOf(text)
+        const entries = fields.filter(({ tag }) => tag === 18)
+        // The lines of a stream without valid labels are not read.
+        const lines = entries.map((entry) =>
+          labels === undefined ? undefined : entryOf(fieldsOf(entry.bytes)),
+        )
+        return { labels, lines }
+      })
+  } catch (error) {
+    if (error instanceof Malformed) return 'protobuf'
+    throw error
+  }
+}
+
+function entryOf(fields: ReturnType<typeof fieldsOf>): Line {
+  let nanos = 0n
+  let message = ''
+  const metadata: [string, string][] = []
+  for (const { tag, bytes } of fields) {
+    if (tag === 18) message = bytes.toString()
+    if (tag === 10) {
+      const parts = fieldsOf(bytes)
+      const seconds = BigInt.asIntN(64, parts.findLast((part) => part.tag === 8)?.number ?? 0n)
+      nanos =
+        seconds * 1_000_000_000n + BigInt.asIntN(32, parts.findLast((part) => part.tag === 16)?.number ?? 0n)
+    }
+    if (tag === 26) {
+      const parts = fieldsOf(bytes)
+      const last = (one: number): string => parts.findLast((part) => part.tag === one)?.bytes.toString() ?? ''
+      metadata.push([last(10), last(18)])
+    }
+  }
+  return { nanos: nanos < 0n ? undefined : nanos, message, metadata: numbered(metadata) }
+}
+
+/** Gives a number to the second member with a name. */
+function numbered(pairs: readonly (readonly [string, string])[]): readonly Member[] {
+  const members = new Map<string, Member>()
+  const numbers = new Map<string, number>()
+  for (const [name, string] of pairs) {
+    let free = name
+    let number = numbers.get(name) ?? 2
+    for (; members.has(free); number += 1) free = `${name}_${number}`
+    numbers.set(name, number)
+    members.set(free, { name: free, nameText: JSON.stringify(free), value: stringValue(string) })
+  }
+  return [...members.values()]
+}
+
+/** `name="value"` and what follows. */
+const LABEL =
+  /[ \t-\r]*([A-Za-z_][\w.:]*|"(?:[^"\\\n]|\\.)*")[ \t-\r]*=[ \t-\r]*("(?:[^"\\\n]|\\.)*"|`[^`]*`)[ \t-\r]*(?:,[ \t-\r]*(?=\})|(?=\})|,)/y
+
+function labelSetOf(bytes: Buffer): readonly Member[] | undefined {
+  const text = bytes.toString()
+  const pairs: [string, string][] = []
+  let at = /^[ \t-\r]*\{/.exec(text)?.[0].length ?? 0
+  if (at === 0) return undefined
+  LABEL.lastIndex = at
+  for (let match = LABEL.exec(text); match !== null; match = LABEL.exec(text)) {
+    const [, name = '', value = ''] = match
+    pairs.push([name.startsWith('"') ? unquote(name) : name, unquote(value)])
+    at = LABEL.lastIndex
+    if (text[at] === '}') break
+  }
+  const isValid = /^[ \t-\r]*\}[ \t-\r]*$/.test(text.slice(at))
+  return isValid && pairs.length <= NAMES_MAX && bytes.length <= LABELS_BYTES_MAX
+    ? numbered(pairs)
+    : undefined
+}
+
+const ESCAPE = /\\(x[0-9A-Fa-f]{2}|[0-7]{3}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)/g
+const letters: Readonly<Record<string, string>> = {
+  a: '\u0007',
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  v: '\v',
+}
+
+function unquote(quoted: string): string {
+  const content = quoted.slice(1, -1)
+  return quoted.startsWith('`') ? content : content.replace(ESCAPE, decodeEscape)
+}
+
+function decodeEscape(_escape: string, body: string): string {
+  const kind = body[0] ?? ''
+  if (body.length === 1) return letters[kind] ?? body
+  const code = /[xuU]/.test(kind) ? Number.parseInt(body.slice(1), 16) : Number.parseInt(body, 8)
+  const isSurrogate = code >= 0xd800 && code < 0xe000
+  return isSurrogate || code > (/[uU]/.test(kind) ? 0x10_ffff : 0x7f)
+    ? '\u{FFFD}'
+    : String.fromCodePoint(code)
+}

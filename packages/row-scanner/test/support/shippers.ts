@@ -1,0 +1,339 @@
+// The slow definition of what the scanner makes of the bodies of shippers.
+import {
+  addMember,
+  entryOfRecord,
+  isPlainObject,
+  levelOf,
+  type Members,
+  setMember,
+  timeOfEpoch,
+} from '@sluice/records'
+import { type RowPrefix } from '@sluice/rows'
+import { type EntryErrorCode, entryFields, limits } from '@sluice/schema'
+import { isUtf8 } from 'node:buffer'
+import { parseText, parseValues, toValue, type Value } from './json.ts'
+
+/** A row with its metadata as a value: numbers and strings may have other forms. */
+interface Row {
+  readonly columns: readonly string[]
+  readonly metadata: unknown
+}
+
+export interface Records {
+  readonly rows: readonly Row[]
+  /** For each rejected record its index, the code and the path of the error, which is not known within metadata. */
+  readonly rejected: readonly (readonly [number, string, string])[]
+  readonly items?: readonly unknown[]
+}
+
+type Made = { readonly entry: Members } | { readonly code: EntryErrorCode; readonly path?: string }
+
+/** Why a request is rejected as a whole. */
+export class Rejected extends Error {}
+
+function shape(made: readonly Made[], prefix: RowPrefix): Records {
+  if (made.length > limits.recordsPerRequestMax) throw new Rejected('records')
+  const rows: Row[] = []
+  const rejected: (readonly [number, string, string])[] = []
+  for (const [index, record] of made.entries()) {
+    const shaped = 'entry' in record ? shapeEntry(record.entry, prefix) : record
+    if ('columns' in shaped) rows.push(shaped)
+    else rejected.push([index, shaped.code, shaped.path ?? ''])
+  }
+  return { rows, rejected }
+}
+
+const strings = ['message', 'service', 'url', 'pathname', 'stack'] as const
+
+function shapeEntry(
+  entry: Members,
+  prefix: RowPrefix,
+): Row | { readonly code: EntryErrorCode; readonly path: string } {
+  const { metadata: given, ...rest } = entry
+  const metadata: Members = isPlainObject(given) ? { ...given } : {}
+  for (const name of Object.keys(rest)) if (!entryFields.has(name)) setMember(metadata, name, rest[name])
+  const text = (name: string): string => (typeof rest[name] === 'string' ? rest[name] : '')
+  const lone = strings.find((name) => !text(name).isWellFormed())
+  if (lone !== undefined) return { code: 'invalid_unicode', path: `/${lone}` }
+  if (hasLone(metadata)) return { code: 'invalid_unicode', path: '/metadata' }
+  for (const name of ['message', 'stack'] as const)
+    if (Array.from(text(name)).length > limits.messageCharactersMax)
+      return { code: 'too_long', path: `/${name}` }
+  if (levelsOf(metadata) > limits.metadataDepthMax) return { code: 'too_deep', path: '/metadata' }
+  if (Buffer.byteLength(JSON.stringify(metadata)) > limits.metadataBytesMax)
+    return { code: 'too_large', path: '/metadata' }
+  if (Object.keys(metadata).length > limits.metadataNamesMax)
+    return { code: 'too_many_names', path: '/metadata' }
+  const time = typeof rest['timestamp'] === 'string' ? timeOf(rest['timestamp']) : prefix.receivedAt
+  const columns = [
+    ...prefix.text.split('\t').slice(0, -1),
+    time,
+    text('level'),
+    text('environment'),
+    text('source'),
+  ]
+  for (const name of ['service', 'url', 'pathname', 'message', 'stack']) columns.push(text(name))
+  return { columns: columns.map(comparable), metadata }
+}
+
+/** The JSON of a record may be its message: numbers and strings may have other forms in it. */
+export function comparable(column: string): string {
+  return /^[[{]/.test(column) && typeof parseText(column) !== 'string'
+    ? JSON.stringify(sorted(JSON.parse(column)))
+    : column
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (!isPlainObject(value)) return value
+  return Object.entries(value)
+    .map(([name, member]): [string, unknown] => [name, sorted(member)])
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+}
+
+function hasLone(value: unknown): boolean {
+  if (typeof value === 'string') return !value.isWellFormed()
+  if (Array.isArray(value)) return value.some(hasLone)
+  return (
+    isPlainObject(value) &&
+    Object.entries(value).some(([name, member]) => !name.isWellFormed() || hasLone(member))
+  )
+}
+
+function levelsOf(value: unknown): number {
+  const below = Array.isArray(value) ? value : isPlainObject(value) ? Object.values(value) : undefined
+  return below === undefined ? 0 : 1 + Math.max(0, ...below.map(levelsOf))
+}
+
+/** Of a valid time. */
+function timeOf(timestamp: string): string {
+  const [, date, hour, minute, second = '00', fraction = '', offset = 'Z'] =
+    /^(.{10}).(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?(.*)$/.exec(timestamp) ?? []
+  const [, sign, hours, minutes = '00'] = /^([+-])(\d\d):?(\d\d)?$/.exec(offset) ?? []
+  const ahead = sign === undefined ? 0 : (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes))
+  const us = `${fraction}000000`.slice(0, 6)
+  const minutesUtc = Date.parse(`${date}T${hour}:${minute}:00Z`) / 60_000 - ahead
+  const utc = new Date(minutesUtc * 60_000 + Number(second) * 1_000).toISOString()
+  return `${utc.slice(0, 19).replace('T', ' ')}.${us}`
+}
+
+function toEntry(record: Members): Members {
+  return entryOfRecord(record, { defaultLevel: 'log' })
+}
+
+function withMetadata(entry: Members, added: Readonly<Members>): Members {
+  const given = entry['metadata']
+  const metadata: Members = isPlainObject(given) ? { ...given } : {}
+  const fields: Members = {}
+  for (const name of Object.keys(entry))
+    setMember(entryFields.has(name) ? fields : metadata, name, entry[name])
+  for (const name of Object.keys(added)) if (added[name] !== undefined) addMember(metadata, name, added[name])
+  return { ...fields, metadata }
+}
+
+function madeOf(value: Value, make: (members: Members) => Made | undefined): Made[] {
+  const plain = toValue(value)
+  if (!isPlainObject(plain)) return [{ code: 'wrong_type' }]
+  if (levelsOf(plain) > limits.metadataDepthMax + 4) return [{ code: 'too_deep' }]
+  if (hasTooManyNames(plain)) return [{ code: 'too_many_names' }]
+  const record = make(plain)
+  return record === undefined ? [] : [record]
+}
+
+/** More than any valid entry can have. */
+function hasTooManyNames(value: unknown): boolean {
+  return isPlainObject(value) && Object.keys(value).length > limits.metadataNamesMax + 32
+}
+
+export function datadogReference(body: Buffer, prefix: RowPrefix): Records {
+  const root = parseText(body.toString())
+  if (typeof root === 'string') throw new Rejected(`0 ${root}`)
+  const logs = root.kind === 'array' ? root.elements : [root]
+  return shape(
+    logs.flatMap((log) => madeOf(log, madeOfLog)),
+    prefix,
+  )
+}
+
+function madeOfLog(log: Members): Made | undefined {
+  if (Object.keys(log).length === 0) return undefined
+  const { status, ddtags } = log
+  const level = typeof status === 'string' && !Object.hasOwn(log, 'level') ? levelOfStatus(status) : undefined
+  const record: Members = {}
+  for (const name of Object.keys(log))
+    if (name !== 'status' || level === undefined) setMember(record, name, log[name])
+  if (level !== undefined) record['level'] = level
+  const { env, service } = readTags(ddtags)
+  if (env && !Object.hasOwn(log, 'environment') && !Object.hasOwn(log, 'env')) record['env'] = env
+  if (service && !Object.hasOwn(log, 'service')) record['service'] = service
+  return { entry: toEntry(record) }
+}
+
+function levelOfStatus(status: string): string | undefined {
+  if (status.toLowerCase() === 'ok') return 'success'
+  return levelOf(status) === undefined ? undefined : status
+}
+
+function readTags(ddtags: unknown): { readonly env?: string; readonly service?: string } {
+  if (typeof ddtags !== 'string' || ddtags.length > 8_192) return {}
+  const tags = ddtags.split(',').map((tag) => /^\s*(env|service)\s*:(.*)$/s.exec(tag))
+  return Object.fromEntries(tags.flatMap((match) => (match === null ? [] : [[match[1], match[2]?.trim()]])))
+}
+
+export function hecReference(body: Buffer, prefix: RowPrefix): Records {
+  const records: Made[] = []
+  let values = 0
+  for (const value of parseValues(body.toString())) {
+    values += 1
+    if (values > limits.recordsPerRequestMax) throw new Rejected('records')
+    if (typeof value === 'string') throw new Rejected(`${records.length} ${value}`)
+    const events = value.kind === 'array' ? value.elements : [value]
+    records.push(...events.flatMap((event) => madeOf(event, madeOfEvent)))
+  }
+  return shape(records, prefix)
+}
+
+function madeOfEvent(envelope: Members): Made {
+  const { event, fields, time, ...origin } = envelope
+  const inner = isPlainObject(event) ? [event['message'], event['line'], event['attrs']] : []
+  if ([event, fields, ...inner].some(hasTooManyNames)) return { code: 'too_many_names' }
+  if (event === undefined || event === null || event === '') return { code: 'missing' }
+  const timestamp = secondsOf(time)
+  const record = together(
+    timestamp === undefined ? {} : { timestamp },
+    ...partsOf(event),
+    isPlainObject(fields) ? fields : {},
+  )
+  const kept = isPlainObject(fields) ? {} : { fields }
+  const unread = timestamp === undefined ? { time } : {}
+  return { entry: withMetadata(toEntry(record), { ...origin, ...kept, ...unread }) }
+}
+
+function partsOf(event: unknown): Members[] {
+  if (!isPlainObject(event)) return [{ message: typeof event === 'string' ? event : JSON.stringify(event) }]
+  const { line, message, ...rest } = event
+  if (isPlainObject(message)) return [message, rest, 'line' in event ? { line } : {}]
+  if (message === undefined && Object.hasOwn(event, 'source')) {
+    const { attrs, ...origin } = rest
+    const labels = isPlainObject(attrs) ? attrs : {}
+    if (typeof line === 'string') return [{ message: line }, labels, origin]
+    if (isPlainObject(line)) return [line, labels, origin]
+  }
+  return [event]
+}
+
+function together(...parts: readonly Members[]): Members {
+  const all: Members = {}
+  for (const part of parts) for (const name of Object.keys(part)) addMember(all, name, part[name])
+  return all
+}
+
+function secondsOf(time: unknown): string | undefined {
+  if (typeof time === 'string') return timeOfEpoch(time.trim())
+  return time === undefined ? undefined : timeOfEpoch(JSON.stringify(time))
+}
+
+export function hecLinesReference(
+  body: Buffer,
+  prefix: RowPrefix,
+  { metadata, ...timestamp }: { readonly timestamp?: string; readonly metadata: Members },
+): Records {
+  const entries = linesOf(body).map((line) =>
+    withMetadata(toEntry({ message: line.toString(), ...timestamp }), metadata),
+  )
+  return shape(
+    entries.map((entry) => ({ entry })),
+    prefix,
+  )
+}
+
+/** The lines that are not empty. */
+function linesOf(body: Buffer): Buffer[] {
+  const lines = body.toString('latin1').split('\n')
+  return lines.map((line) => Buffer.from(line.replace(/\r$/, ''), 'latin1')).filter((line) => line.length > 0)
+}
+
+export function bulkReference(body: Buffer, prefix: RowPrefix, pathIndex: string | null): Records {
+  const records: Made[] = []
+  const items: unknown[] = []
+  let item: Item | undefined
+  for (const [at, line] of linesOf(body).entries()) {
+    if (item !== undefined) {
+      records.push(madeOfDocument(line, item))
+      item = undefined
+    } else {
+      item = itemOf(line, pathIndex, at + 1)
+      items.push(item)
+      if (item.action !== 'delete') continue
+      records.push({ code: 'not_allowed' })
+      item = undefined
+    }
+    if (records.length > limits.recordsPerRequestMax) throw new Rejected('records')
+  }
+  if (item !== undefined)
+    throw new Rejected(`${linesOf(body).length} The document after the action is missing.`)
+  return { ...shape(records, prefix), items }
+}
+
+interface Item {
+  readonly action: string
+  readonly index: string | null
+  readonly id: string | null
+  readonly indexFault: string | undefined
+}
+
+function itemOf(line: Buffer, pathIndex: string | null, number: number): Item {
+  const malformed = (what: string): Rejected => new Rejected(`${number} ${what}`)
+  if (line.length > 8_192 || !isUtf8(line)) throw malformed('Expected an object.')
+  const root = parseText(line.toString())
+  if (typeof root === 'string') throw malformed(`${root.charAt(0).toUpperCase()}${root.slice(1)}`)
+  const value = toValue(root)
+  const [[action, target] = [], ...others] = isPlainObject(value) ? Object.entries(value) : []
+  const isKnown = action !== undefined && ['create', 'delete', 'index', 'update'].includes(action)
+  if (!isKnown || others.length > 0 || !isPlainObject(target))
+    throw malformed('Expected one of create, delete, index and update, with an object.')
+  const nameOf = (field: string): string | null => {
+    const name = target[field] ?? null
+    if (name === null || typeof name === 'string') return name
+    if (isPlainObject(name) || Array.isArray(name))
+      throw malformed(`Expected a simple value for field [${field}].`)
+    return JSON.stringify(name)
+  }
+  const index = nameOf('_index') ?? pathIndex
+  const id = nameOf('_id')
+  return { action, index, id, indexFault: index === null ? undefined : faultOf(index) }
+}
+
+const rules: readonly (readonly [RegExp, fault: string])[] = [
+  [/^$/, 'must not be empty'],
+  [
+    /[\\/*?"<>| ,]/,
+    String.raw`must not contain the following characters ['\','/','*','?','"','<','>','|',' ',',']`,
+  ],
+  [/\p{Cc}/u, 'must not contain control characters'],
+  [/#/, "must not contain '#'"],
+  [/:/, "must not contain ':'"],
+  [/^[_+-]/, "must not start with '_', '-', or '+'"],
+  [/^\.\.?$/, "must not be '.' or '..'"],
+]
+
+function faultOf(name: string): string | undefined {
+  const bytes = Buffer.byteLength(name)
+  if (bytes > 255) return `index name is too long, (${bytes} > 255)`
+  const broken = rules.find(([rule]) => rule.test(name))
+  if (broken !== undefined) return broken[1]
+  return name === name.toLowerCase() ? undefined : 'must be lowercase'
+}
+
+function madeOfDocument(line: Buffer, { action, index, id, indexFault }: Item): Made {
+  if (indexFault !== undefined || !['index', 'create'].includes(action)) return { code: 'not_allowed' }
+  if (!isUtf8(line)) return { code: 'invalid_json' }
+  const root = parseText(line.toString())
+  if (typeof root === 'string') return { code: 'invalid_json' }
+  const [record] = madeOf(root, (document) => {
+    if (index !== null) addMember(document, '_index', index)
+    if (id !== null) addMember(document, '_id', id)
+    return { entry: toEntry(document) }
+  })
+  return record ?? { code: 'wrong_type' }
+}
