@@ -1,4 +1,4 @@
-import { encodeLogs } from '@sluice/harness/otlp-logs'
+import { encodeLogs, type OtlpValue } from '@sluice/harness/otlp-logs'
 import { makeRowPrefix } from '@sluice/rows'
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -78,3 +78,15 @@ it('gives the same rows for fields from the first to the last and from the last 
   expect(rows(body)).toBeGreaterThan(10)
   expect(rows(rearrange(body, descending))).toBe(rows(body))
 })
+
+it.each([16, 17, 97, 98, 99, 100, 101, 102])(
+  'treats %i levels of a value as the reference does',
+  (levels) => {
+    let value: OtlpValue = 'x'
+    for (let level = 0; level < levels; level += 1) value = [value]
+    const body = encodeLogs([{ scopeLogs: [{ logRecords: [{ body: 'm', attributes: { a: value } }] }] }])
+    const outcome = outcomeOf(() => scanner.scanOtlp(body, prefix))
+    expect(outcome).toEqual(outcomeOf(() => referenceOfProtobuf(body)))
+    expect(typeof outcome).toBe(levels < 99 ? 'object' : 'string')
+  },
+)
