@@ -7,6 +7,10 @@ import { fileURLToPath } from 'node:url'
 const lab: Readonly<Record<string, readonly [entry: string, description: string]>> = {
   bench: ['bench/src/main.ts', 'throughput, latency and CPU per entry, next to one BullMQ job per entry'],
   clients: ['bench/src/clients/main.ts', 'what one client gets, and what 16, 64 and 256 get'],
+  shapes: [
+    'bench/src/shapes/main.ts',
+    'what bodies of other encoders cost the API, next to those of JSON.stringify',
+  ],
   senders: ['bench/src/senders/main.ts', 'what a call of the TypeScript client costs'],
   hostile: ['bench/src/hostile/main.ts', 'what hostile clients cost the API, and what another project gets'],
   rejected: [

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { zstdDecompressSync } from 'node:zlib'
 
-/** How the bodies of an API are sent. A key in `authorization` may be sent to all of them as Bearer. */
+/** How the bodies of an API are sent. The key is in `authorization` as Bearer, and in `dd-api-key` for Datadog's API. */
 const apis = {
   json: ['/v1/logs', 'application/json'],
   ndjson: ['/v1/logs', 'application/x-ndjson'],
@@ -22,8 +22,8 @@ export interface RecordedBody {
   readonly api: keyof typeof apis
   readonly url: string
   readonly contentType: string
-  /** What is stored other than in `recordedEntries`: lines of JSON are messages, and nothing names the level. */
-  readonly stored: { readonly lines?: true; readonly level?: 'log' }
+  /** What is stored other than in `recordedEntries`: lines of JSON are messages, and nothing names the level or the service. */
+  readonly stored: { readonly lines?: true; readonly level?: 'log'; readonly service?: '' }
 }
 
 const rows: readonly (readonly [
@@ -55,7 +55,7 @@ const rows: readonly (readonly [
   ['bulk-zap', 'bulk', '_bulk, lines of zap'],
   ['bulk-logrus', 'bulk', '_bulk, lines of logrus'],
   ['bulk-structlog', 'bulk', '_bulk, lines of structlog'],
-  ['bulk-loguru', 'bulk', '_bulk, lines of loguru'],
+  ['bulk-loguru', 'bulk', '_bulk, lines of loguru', { service: '' }],
   ['bulk-logback', 'bulk', '_bulk, lines of Logback'],
   ['bulk-filebeat', 'bulk', '_bulk, Filebeat (documented)'],
   ['bulk-fluent-bit', 'bulk', '_bulk, Fluent Bit (documented)'],
@@ -66,7 +66,7 @@ const rows: readonly (readonly [
   ['loki-winston-protobuf', 'lokiProtobuf', 'Loki protobuf, winston-loki', { lines: true }],
   ['loki-go', 'lokiProtobuf', "Loki protobuf, Promtail's encoder"],
   ['hec-js', 'splunk', 'HEC, splunk-logging'],
-  ['hec-python', 'splunk', 'HEC, splunk-handler', { lines: true, level: 'log' }],
+  ['hec-python', 'splunk', 'HEC, splunk-handler', { lines: true, level: 'log', service: '' }],
   ['hec-docker', 'splunk', "HEC, Docker's driver (documented)"],
   ['hec-fluent-bit', 'splunk', 'HEC, Fluent Bit (documented)'],
   ['hec-vector', 'splunk', 'HEC, Vector (documented)'],
