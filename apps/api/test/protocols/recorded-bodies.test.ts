@@ -7,7 +7,7 @@ const api = sharedTestApi()
 it.each(recordedBodies)('stores the entries of $name', async ({ name, url, contentType, stored }) => {
   const headers = { 'content-type': contentType, 'dd-api-key': api.key }
   const response = await api.post(readBody(name), { url, headers })
-  expect(response.statusCode, response.body).toBeLessThan(300)
+  expect(response.statusCode).toBeLessThan(300)
   const expected = name.startsWith('python-utf8')
     ? (JSON.parse(readBody('python-utf8').toString()) as typeof recordedEntries)
     : recordedEntries
