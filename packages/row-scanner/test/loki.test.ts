@@ -270,6 +270,12 @@ const labelled = (labels: string): Buffer => bytesField(1, bytesField(1, Buffer.
 const longLabels = (bytes: number): string => `{a="${'x'.repeat(bytes - '{a=""}'.length)}"}`
 const nested = (levels: number): unknown => (levels === 0 ? 1 : [nested(levels - 1)])
 
+it('names the first of several labels with half of a surrogate pair, also if their names are taken', () => {
+  const lone = { a: '\ud800' }
+  const body = oneLine({ level: [lone], é: [lone] }, ['0', '', { level: null, é: '' }])
+  expect(scan(body, true)).toEqual(lokiReference(body, true, prefix))
+})
+
 describe('limits', () => {
   it.each<[what: string, body: Buffer, isJson: boolean, code: string | undefined]>([
     [

@@ -240,7 +240,8 @@ export class Stream {
       if (isSameValue(Node.of(value), Node.of(Node.of(name).next))) continue
       const renamed = Stream.freeName(metadata, Node.of(name), value)
       Metadata.addMember(renamed)
-      if (Node.of(renamed).has(LONE) || Node.of(value).has(LONE)) Stream.loneRenamed = renamed
+      if (Stream.loneRenamed === 0 && (Node.of(renamed).has(LONE) || Node.of(value).has(LONE)))
+        Stream.loneRenamed = renamed
     }
   }
 
