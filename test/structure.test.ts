@@ -91,7 +91,8 @@ const budgets: Readonly<Record<string, number>> = {
   'apps/cli': 3_500,
   // With the search for rejected rows, and batches of their own for projects that have some.
   'apps/worker': 2_710,
-  'packages/clickhouse': 1_700,
+  // With the settings that a profile must not have, where the server knows them.
+  'packages/clickhouse': 1_730,
   'packages/client': 3_050,
   'packages/local': 1_100,
   'packages/ops': 1_000,

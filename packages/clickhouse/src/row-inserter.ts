@@ -2,9 +2,9 @@ import type { ClickHouseClient } from '@clickhouse/client'
 import { framesWithout, type RowKey, rowKey, rowsOfFrame } from '@sluice/rows'
 import { classifyInsertError, describeError } from './insert-errors.ts'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget } from './insert-once.ts'
-import { insertStream, queryIds, type QueryWatcher } from './query-watch.ts'
+import { insertStream, lookUp, queryIds, type QueryWatcher } from './query-watch.ts'
 import type { StoredRows } from './stored-rows.ts'
-import { insertBlock, logsInsertQuery, logsInsertSettings } from './tables.ts'
+import { insertBlock, insertBlockIfKnown, logsInsertQuery, logsInsertSettings } from './tables.ts'
 
 /** Bytes of the body that are sent as one piece. An upload of this size makes progress in seconds, over a slow network too. */
 const PIECE_BYTES = 64 * 1024
@@ -13,6 +13,7 @@ const PIECE_BYTES = 64 * 1024
 export class FrameInserter {
   readonly #client: ClickHouseClient
   readonly #watch: QueryWatcher
+  #known: Promise<Readonly<Record<string, string>>> | undefined
 
   constructor(client: ClickHouseClient, watch: QueryWatcher) {
     this.#client = client
@@ -33,10 +34,29 @@ export class FrameInserter {
       clickhouse_settings: {
         ...logsInsertSettings,
         ...insertBlock,
+        ...(await this.#knownSettings()),
         insert_deduplication_token: token,
       },
-    } as const
+    }
     await insertStream(this.#client, this.#watch, queryId, params, (onPiece) => piecesOf(frames, onPiece))
+  }
+
+  /** Those of `insertBlockIfKnown` that ClickHouse knows. Asked once: a newer server knows no fewer. */
+  #knownSettings(): Promise<Readonly<Record<string, string>>> {
+    this.#known ??= this.#askForSettings().catch((error: unknown) => {
+      this.#known = undefined
+      throw error
+    })
+    return this.#known
+  }
+
+  async #askForSettings(): Promise<Readonly<Record<string, string>>> {
+    const names = Object.keys(insertBlockIfKnown)
+    const found = await lookUp<{ name: string }>(this.#client, this.#watch, {
+      query: 'SELECT name FROM system.settings WHERE name IN {names: Array(String)}',
+      query_params: { names },
+    })
+    return Object.fromEntries(found.map(({ name }) => [name, insertBlockIfKnown[name] ?? '']))
   }
 
   /** Whether ClickHouse certainly runs an insert with this token. */

@@ -39,3 +39,11 @@ export const insertBlock = {
   min_insert_block_size_rows: BLOCK_ROWS,
   min_insert_block_size_bytes: String(4 * 1024 ** 3),
 } as const
+
+/** Others of this kind. A server that does not know one of them rejects an insert that has it. */
+export const insertBlockIfKnown: Readonly<Record<string, string>> = {
+  max_insert_block_size_bytes: '0',
+  input_format_max_block_size_bytes: '0',
+  use_strict_insert_block_limits: '0',
+  deduplicate_insert: 'enable',
+}

@@ -6,10 +6,10 @@ import {
   QueryWatch,
   type QueryWatchOptions,
   type QueryWatcher,
+  insertStream,
   lookUp,
   watchLimits,
 } from '../src/query-watch.ts'
-import { FrameInserter } from '../src/row-inserter.ts'
 import { unwatched } from './test-database.ts'
 
 const SILENCE = new Error('Timeout error.')
@@ -188,7 +188,8 @@ it('is alive until nothing has responded for two minutes, while something waited
 })
 
 describe('a response that begins', () => {
-  const frames = [Buffer.from('frame')]
+  const insert = (token: string, queries: QueryWatcher): Promise<void> =>
+    insertStream(client, queries, token, { query: 'INSERT' }, () => [Buffer.from('frame')])
   /** The number of responses. The first one never ends, the others are complete. */
   let begun: number
   let server: HttpServer
@@ -234,7 +235,8 @@ describe('a response that begins', () => {
   it.each<
     [what: string, method: 'exec' | 'query', send: (token: string, queries: QueryWatcher) => Promise<unknown>]
   >([
-    ['an insert', 'exec', (token, queries) => new FrameInserter(client, queries).insert(frames, token)],
+    ['an insert', 'exec', insert],
+
     ['a lookup', 'query', (token, queries) => lookUp(client, queries, { query: 'SELECT 1' }, token)],
   ])(
     'of %s and does not end is given up, and its connection does not make others wait',
@@ -253,7 +255,7 @@ describe('a response that begins', () => {
 
   it('and is cut off makes an insert fail, since its end is not known', async () => {
     const exec = vi.spyOn(client, 'exec')
-    const sent = new FrameInserter(client, unwatched).insert(frames, 'token')
+    const sent = insert('token', unwatched)
     sent.catch(() => undefined)
     await exec.mock.results[0]?.value
     await server.close()

@@ -52,16 +52,23 @@ export async function connectAgain(
   clickhouse: ClickHouseClient,
   {
     rowsReadMax = 0,
-    blockRowsMax = 1_000_000,
+    settings = {},
     url = inject('services').clickhouse.url,
     requestTimeoutMs = 20_000,
     connectionsMax = 4,
+  }: {
+    rowsReadMax?: number
+    settings?: Readonly<Record<string, string>>
+    url?: string
+    requestTimeoutMs?: number
+    connectionsMax?: number
   } = {},
 ): Promise<ClickHouseClient> {
   const [row] = await readRows<{ database: string }>(clickhouse, 'SELECT currentDatabase() AS database')
+  const parameters = Object.entries(settings).map(([name, value]) => `&ch_${name}=${value}`)
   const access = { ...inject('services').clickhouse, database: row?.database ?? '' }
   return connectClickHouse(
-    { ...access, url: `${url}?ch_max_rows_to_read=${rowsReadMax}&ch_max_insert_block_size=${blockRowsMax}` },
+    { ...access, url: `${url}?ch_max_rows_to_read=${rowsReadMax}${parameters.join('')}` },
     { requestTimeoutMs, connectionsMax },
   )
 }

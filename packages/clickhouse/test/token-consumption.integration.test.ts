@@ -153,8 +153,14 @@ it('makes every insert of the batch, later or already running, store nothing if 
   expect(await storedIds()).toEqual(idsOf(rows))
 })
 
-it('makes an insert of the batch store nothing also if the profile of its user has small blocks', async () => {
-  const limited = await connectAgain(splitter, { blockRowsMax: 2 })
+it.each([
+  { max_insert_block_size: '2' },
+  { max_insert_block_size_bytes: '1' },
+  { input_format_max_block_size_bytes: '1' },
+  { deduplicate_insert: 'disable' },
+  { deduplicate_insert: 'backward_compatible_choice', insert_deduplicate: '0' },
+])('makes an insert of the batch store nothing also if the profile of its user has %j', async (settings) => {
+  const limited = await connectAgain(splitter, { settings })
   const rows = partitions.map(([row]) => row)
   for (const row of rows) await consume(row)
   await new FrameInserter(limited, unwatched).insert([compressRows(batch.join(''))], token, randomUUID())
