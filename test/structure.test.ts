@@ -86,15 +86,18 @@ it('has no import cycle between folders, files or packages', () => {
  * replaces. Raising a budget is a decision: its reason goes next to the number.
  */
 const budgets: Readonly<Record<string, number>> = {
-  'apps/api': 10_050,
+  // With 64 sockets that accept: 1,000 clients that reconnect under load wait about 1 s instead of 4 to 23.
+  'apps/api': 10_140,
   // With `rows delete`, retention, `projects accept`, processes that are silent.
   'apps/cli': 3_500,
   // With the search for rejected rows, and batches of their own for projects that have some.
-  'apps/worker': 2_710,
+  'apps/worker': 2_735,
   'packages/clickhouse': 1_700,
   'packages/client': 3_050,
-  'packages/local': 1_100,
-  'packages/ops': 1_000,
+  // With `--api` and `--workers`.
+  'packages/local': 1_110,
+  // With several processes in one container, and one ops server for them.
+  'packages/ops': 1_120,
   'packages/pino-transport': 700,
   // With the identity of the registry: an empty Redis is no unknown key.
   'packages/projects': 1_000,
@@ -102,7 +105,8 @@ const budgets: Readonly<Record<string, number>> = {
   'packages/records': 600,
   'packages/row-scanner': 500,
   'packages/rows': 1_250,
-  'packages/runtime': 1_900,
+  // With the claim of a port that several sockets share.
+  'packages/runtime': 1_950,
   'packages/schema': 150,
   'packages/traces': 300,
 }
