@@ -2,7 +2,7 @@
 #
 #   docker build --target api --tag sluice-api .
 #
-# Node is process 1 in all of them. No init is needed: each program handles SIGTERM and SIGINT and has no child processes.
+# Node is process 1 in all of them. No init is needed: each program handles SIGTERM and SIGINT, and waits for the processes that it starts.
 ARG NODE_IMAGE=node:26-bookworm-slim
 
 # Installs the production dependencies from the lockfile. Deletes the other builds and the source maps of Swagger UI (10 MB).

@@ -86,16 +86,19 @@ it('has no import cycle between folders, files or packages', () => {
  * replaces. Raising a budget is a decision: its reason goes next to the number.
  */
 const budgets: Readonly<Record<string, number>> = {
+  // With 64 sockets that accept: 1,000 clients that reconnect under load wait about 1 s instead of 4 to 23.
   'apps/api': 6_600,
   // With `rows delete`, retention, `projects accept`, processes that are silent.
   'apps/cli': 3_500,
   // With the search for rejected rows, and batches of their own for projects that have some.
-  'apps/worker': 2_710,
+  'apps/worker': 2_735,
   // With the settings that a profile must not have, where the server knows them.
   'packages/clickhouse': 1_730,
   'packages/client': 3_050,
-  'packages/local': 1_100,
-  'packages/ops': 1_000,
+  // With `--api` and `--workers`.
+  'packages/local': 1_110,
+  // With several processes in one container, and one ops server for them.
+  'packages/ops': 1_120,
   'packages/pino-transport': 700,
   // With the identity of the registry: an empty Redis is no unknown key.
   'packages/projects': 1_000,
@@ -105,7 +108,8 @@ const budgets: Readonly<Record<string, number>> = {
   // With what it says about the records of all protocols.
   'packages/row-scanner': 1_150,
   'packages/rows': 450,
-  'packages/runtime': 1_900,
+  // With the claim of a port that several sockets share.
+  'packages/runtime': 1_950,
   'packages/schema': 150,
   'packages/traces': 300,
 }

@@ -39,9 +39,10 @@ export function referencePages(): ReadonlyMap<string, string> {
 
 const chartSchemaPath = 'deploy/helm/values.schema.json'
 
-/** The settings that the chart determines itself, from values that have other names. */
+/** The settings that the chart determines itself, from values that have other names, or that its replicas replace. */
 export const settingsOfChart: ReadonlySet<string> = new Set([
   ...'HOST PORT OPS_HOST OPS_PORT REDIS_URL REDIS_TLS_CA_FILE REDIS_SENTINEL_PASSWORD'.split(' '),
+  ...'API_PROCESSES WORKER_PROCESSES'.split(' '),
   ...'CLICKHOUSE_URL CLICKHOUSE_TLS_CA_FILE CLICKHOUSE_USERNAME CLICKHOUSE_PASSWORD'.split(' '),
 ])
 

@@ -51,7 +51,7 @@ const quantile = (share: number, metric: string, matchers = ''): string =>
 export const ofShards = (vector: string, labels = 'shard'): string => `max by (${labels}) (${vector})`
 /** What API processes and workers export, of the processes of one kind. */
 export const ofApp = (app: 'api' | 'worker', vector: string): string =>
-  `${vector} * on (job, instance) group_left () ${of('sluice_build_info', `app="${app}"`)}`
+  `${vector} * on (job, instance, process) group_left () ${of('sluice_build_info', `app="${app}"`)}`
 
 /** A line for each value of a label. */
 export const by = (label: string, metric: string, matchers = '', prefix = ''): Query => ({

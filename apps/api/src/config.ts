@@ -1,4 +1,11 @@
-import { commonSettings, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
+import {
+  canSharePorts,
+  commonSettings,
+  readSettings,
+  redisSettings,
+  SettingsError,
+  type SettingsOf,
+} from '@sluice/runtime'
 import { traceSettings } from '@sluice/traces'
 import { parseTrustedProxies } from './connections/trusted-proxies.ts'
 import { overloadSettings, overloadThresholds, type OverloadThresholds } from './overload/settings.ts'
@@ -23,6 +30,15 @@ export const apiSettings = {
     maximum: 65_535,
     default: 3000,
     description: 'TCP port on which the API listens.',
+  },
+  API_PROCESSES: {
+    type: 'integer',
+    minimum: 1,
+    // As many as the largest common machines have cores.
+    maximum: 32,
+    default: 1,
+    description:
+      'How many processes the API runs on its port. More than one needs Linux. See docs/scaling.md.',
   },
   IDEMPOTENCY_WINDOW_SECONDS: {
     type: 'integer',
@@ -71,8 +87,10 @@ export interface ApiConfig extends SettingsOf<typeof apiSettings> {
 }
 
 /** @throws SettingsError */
-export function readApiConfig(environment: NodeJS.ProcessEnv): ApiConfig {
+export function readApiConfig(environment: NodeJS.ProcessEnv, canShare = canSharePorts): ApiConfig {
   const settings = readSettings(apiSettings, environment)
+  if (settings.API_PROCESSES > 1 && !canShare)
+    throw new SettingsError('invalid settings: API_PROCESSES above 1 needs Linux')
   return {
     ...settings,
     trustedProxies: parseTrustedProxies(settings.TRUST_PROXY),

@@ -1,8 +1,18 @@
-import { Dependencies, exportProcess, Metrics, redisDependency, Reporting, startOpsServer } from '@sluice/ops'
+import {
+  Dependencies,
+  exportProcess,
+  isCopy,
+  Metrics,
+  redisDependency,
+  Reporting,
+  runCopies,
+  startOpsServer,
+} from '@sluice/ops'
 import { Registry, RegistryCheck } from '@sluice/projects'
 import { ChunkQueue, ShardCount, shardNames } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
 import {
+  claimPort,
   connectRedis,
   createLogger,
   DurabilityCheck,
@@ -25,6 +35,7 @@ import { followChunks } from './chunks/chunk-follower.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
 import { connectionLimits } from './connections/connection-limits.ts'
+import { listen } from './connections/listen.ts'
 import { idempotentWriter } from './idempotency/idempotency.ts'
 import { Intake } from './intake/intake.ts'
 import { countApi, exportApi } from './metrics/api-metrics.ts'
@@ -34,18 +45,21 @@ import { projectRateLimits } from './rate-limits/project-rate-limits.ts'
 import { sharedBuckets } from './rate-limits/shared-buckets.ts'
 import { RequestTraces } from './traces/request-traces.ts'
 
-/**
- * Connections that the operating system may hold for the process, which accepts one in each iteration of its event loop. Above that, a
- * client retries after a second. Linux limits it to `net.core.somaxconn`, 4,096 by default.
- */
-const CONNECTIONS_WAITING_MAX = 4_096
-
 /** An add waits this long for replicas. The rest of its deadline is for one more attempt. */
 const REPLICATION_WAIT_MS = 1_000
 
 const config = readSettingsOrExit('api', () => readApiConfig(process.env))
 const logger = createLogger('api', config.LOG_LEVEL, config.LOG_FORMAT)
 const monotonicMs = (): number => performance.now()
+
+if (config.API_PROCESSES > 1 && !isCopy())
+  await runCopies({
+    logger,
+    config,
+    count: config.API_PROCESSES,
+    // Claimed until this process ends.
+    prepare: async () => ({ PORT: String((await claimPort(config.HOST, config.PORT)).port) }),
+  })
 
 await runProcess({
   logger,
@@ -206,7 +220,7 @@ await runProcess({
     })
 
     clock.start()
-    const url = await app.listen({ host: config.HOST, port: config.PORT, backlog: CONNECTIONS_WAITING_MAX })
+    const api = await listen(app, { host: config.HOST, port: config.PORT, isShared: isCopy() })
     for (const part of [usage, durability, registryCheck, dependencies]) part.start()
     const ops = await startOpsServer({
       host: config.OPS_HOST,
@@ -218,11 +232,12 @@ await runProcess({
     })
     resources.defer(() => ops.close())
     // Released first: requests in flight need all of the above.
-    resources.defer(() => app.close())
+    resources.defer(() => api.close())
     for (const part of [reporting, overload]) part.start()
-    logger.info({ url, opsUrl: ops.url }, 'listening')
+    logger.info({ url: api.url, opsUrl: ops.url }, 'listening')
 
     return {
+      opsUrl: ops.url,
       stop: async () => {
         stoppingMs = monotonicMs()
         await resources.disposeAsync()

@@ -7,6 +7,14 @@ export const workerSettings = {
   ...redisSettings,
   ...clickhouseSettings,
   ...traceSettings,
+  WORKER_PROCESSES: {
+    type: 'integer',
+    minimum: 1,
+    // As many as the largest common machines have cores.
+    maximum: 32,
+    default: 1,
+    description: 'How many processes the worker runs. See docs/scaling.md.',
+  },
   BATCH_WAIT_MS: {
     type: 'integer',
     minimum: 1,

@@ -14,7 +14,16 @@ import {
   StoredRows,
   watchLimits,
 } from '@sluice/clickhouse'
-import { Dependencies, exportProcess, Metrics, redisDependency, Reporting, startOpsServer } from '@sluice/ops'
+import {
+  Dependencies,
+  exportProcess,
+  isCopy,
+  Metrics,
+  redisDependency,
+  Reporting,
+  runCopies,
+  startOpsServer,
+} from '@sluice/ops'
 import { BatchLedger, ChunkConsumer, FetchMonitor, type QueueNames, ShardCount } from '@sluice/queue'
 import { Registry, RegistryCheck } from '@sluice/projects'
 import { IdSource } from '@sluice/rows'
@@ -55,6 +64,9 @@ const logger = createLogger('worker', config.LOG_LEVEL, config.LOG_FORMAT)
 const monotonicMs = (): number => clock.nowMs()
 const { SLUICE_PREFIX: prefix, SHUTDOWN_DEADLINE_MS: deadlineMs } = config
 const { registryPrefix } = installationNames(prefix)
+
+if (config.WORKER_PROCESSES > 1 && !isCopy())
+  await runCopies({ logger, config, count: config.WORKER_PROCESSES })
 
 await runProcess({
   logger,
@@ -304,6 +316,7 @@ await runProcess({
     logger.info({ opsUrl: ops.url }, 'working')
 
     return {
+      opsUrl: ops.url,
       stop: async () => {
         stoppingMs = monotonicMs()
         await stack.disposeAsync()

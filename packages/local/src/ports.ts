@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { createServer } from 'node:net'
+import { probePort } from '@sluice/runtime'
 
 /** Another program may take a port between the check and the start. Three times in a row is not a coincidence. */
 const START_ATTEMPTS_MAX = 3
@@ -32,13 +32,4 @@ export class Ports {
       }
     }
   }
-}
-
-/** @returns why nothing can listen on a port; undefined if something can */
-export function probePort(port: number, host = '127.0.0.1'): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'EUNKNOWN'))
-    server.listen(port, host, () => server.close(() => resolve(undefined)))
-  })
 }

@@ -1,4 +1,5 @@
-// `npm start`: runs Redis, ClickHouse, API and worker on this machine until Ctrl-C.
+// `npm start -- [--api N] [--workers N]`: runs Redis, ClickHouse, API and worker on this machine until Ctrl-C.
+import { parseArgs } from 'node:util'
 import { ignoreErrors } from '@sluice/runtime'
 import { runLocally } from './local-run.ts'
 
@@ -17,7 +18,20 @@ if (process.env['npm_lifecycle_event'] !== undefined) {
     if (process.ppid !== parent) interrupt()
   }, PARENT_CHECK_INTERVAL_MS)
 }
-process.exit(await runLocally(process.env, interrupted.promise, write))
+process.exit(await runLocally(readSettings(), interrupted.promise, write))
+
+/** @returns the environment with the settings that the arguments choose */
+function readSettings(): NodeJS.ProcessEnv {
+  try {
+    const { values } = parseArgs({ options: { api: { type: 'string' }, workers: { type: 'string' } } })
+    const { API_PROCESSES, WORKER_PROCESSES } = process.env
+    const { api = API_PROCESSES, workers = WORKER_PROCESSES } = values
+    return { ...process.env, API_PROCESSES: api, WORKER_PROCESSES: workers }
+  } catch (error) {
+    write(`✗ ${(error as Error).message}\n  Usage: npm start -- [--api N] [--workers N]`)
+    return process.exit(1)
+  }
+}
 
 function write(line: string): void {
   process.stdout.write(`${line}\n`)

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:net'
+import { probePort } from '@sluice/runtime'
 import { afterEach, expect, test } from 'vitest'
-import { Ports, probePort } from '../src/ports.ts'
+import { Ports } from '../src/ports.ts'
 
 const ports = new Ports()
 let taken: Server | undefined

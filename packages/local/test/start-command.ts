@@ -9,6 +9,7 @@ const entry = fileURLToPath(new URL('../src/start.ts', import.meta.url))
 const ARRIVAL_DEADLINE_MS = 60_000
 
 interface Options {
+  readonly args?: readonly string[]
   /** Environment variables. PORT is 0 by default, which chooses a free one. */
   readonly settings?: Readonly<Record<string, string>>
   /** The descriptor of a file for the output. By default, the output is a pipe. */
@@ -24,12 +25,12 @@ export class StartCommand {
   readonly #dataDir: string
   #output = ''
 
-  constructor(dataDir: string, { settings, output, npmFolder }: Options = {}) {
+  constructor(dataDir: string, { args = [], settings, output, npmFolder }: Options = {}) {
     this.#dataDir = dataDir
     const start = `true && exec "${process.execPath}" "${entry}"`
     if (npmFolder !== undefined)
       writeFileSync(join(npmFolder, 'package.json'), JSON.stringify({ scripts: { start } }))
-    const command = npmFolder === undefined ? [process.execPath, entry] : ['npm', 'start']
+    const command = npmFolder === undefined ? [process.execPath, entry, ...args] : ['npm', 'start']
     this.child = spawn(command[0] ?? '', command.slice(1), {
       cwd: npmFolder,
       env: { PATH: process.env['PATH'], HOME: dataDir, PORT: '0', SLUICE_DATA_DIR: dataDir, ...settings },

@@ -3,6 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { Ports } from '../src/ports.ts'
 import { withRegistry } from '../src/provision.ts'
 import { allEnd, descendantsOf } from './processes.ts'
 import { StartCommand } from './start-command.ts'
@@ -268,3 +269,36 @@ test.each(['apps/api', 'apps/worker', 'clickhouse-server', 'redis-server'])(
     await allEnd(processes)
   },
 )
+
+test.runIf(process.platform === 'linux')(
+  'several processes share one port, which no other start gets; kill -9 of one stops everything',
+  async () => {
+    const args = ['--api', '2', '--workers', '2']
+    const settings = { PORT: String(await new Ports().free()) }
+    running = await new StartCommand(dataDir, { args, settings }).isReady()
+    expect(await running.send('shared')).toBe(202)
+    await running.arrives('shared')
+
+    const other = new StartCommand(join(folder, 'other'), { args, settings })
+    expect(await other.exitCode).toBe(1)
+    expect(other.output).toContain(`PORT=${settings.PORT} (EADDRINUSE). Choose others: HOST=127.0.0.1`)
+
+    const processes = descendantsOf(running.child.pid)
+    const copies = processes.filter(({ command }) => command.endsWith(' --copy'))
+    expect(copies).toHaveLength(4)
+    process.kill(copies[0]?.pid ?? 0, 'SIGKILL')
+    expect(await running.exitCode).toBe(1)
+    expect(running.output).toMatch(/✗ (api|worker) exited \(exit code 1\)/)
+    await allEnd(processes)
+  },
+)
+
+test.each([
+  [['--api', '0'], 'API_PROCESSES'],
+  // What npm passes of `npm start --api 2`.
+  [['2'], 'Usage: npm start -- [--api N] [--workers N]'],
+])('npm start -- %j is rejected', async (args, text) => {
+  const command = new StartCommand(dataDir, { args })
+  expect(await command.exitCode).toBe(1)
+  expect(command.output).toContain(text)
+})

@@ -1,3 +1,4 @@
+export * from './copies.ts'
 export * from './dependencies.ts'
 export * from './heartbeat.ts'
 export * from './metrics.ts'

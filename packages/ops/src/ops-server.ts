@@ -1,4 +1,5 @@
-import { createServer, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Readiness } from '@sluice/runtime'
 import { type DependencyStatus, withoutSecrets } from './dependencies.ts'
@@ -18,6 +19,14 @@ interface OpsServerOptions {
   readonly metrics: Metrics['page']
 }
 
+/** The answer to a GET request. */
+export interface Answer {
+  readonly status: number
+  /** The Content-Type. */
+  readonly type: string
+  readonly text: string
+}
+
 /**
  * The HTTP server of each process for its operators: `/livez` (the process need not be restarted), `/readyz` (it can do its work),
  * `/metrics` and the further pages. All these responses come from memory: if a health check queried a database, an outage of the database
@@ -26,21 +35,32 @@ interface OpsServerOptions {
  * @returns its address, for example `http://127.0.0.1:41234`, and how to close it
  */
 export async function startOpsServer(options: OpsServerOptions) {
-  const server = createServer((request, response) => {
-    if (request.url === '/metrics') {
-      void sendMetrics(response, options.metrics)
-      return
+  return listenForOperators(options.host, options.port, async (path) => {
+    if (path === '/metrics') {
+      const { contentType: type, text } = options.metrics
+      return { status: 200, type, text: await text() }
     }
-    const { status, body } = documentAt(request.url, options)
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+    const { status, body } = documentAt(path, options)
+    return { status, type: 'application/json', text: JSON.stringify(body) }
   })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(options.port, options.host, resolve)
+}
+
+/** @param answer answers a request for a path */
+export async function listenForOperators(
+  host: string,
+  port: number,
+  answer: (path: string) => Promise<Answer>,
+): Promise<{ url: string; close: () => Promise<void> }> {
+  const server = createServer((request, response) => {
+    answer(request.url ?? '/').then(
+      ({ status, type, text }) => response.writeHead(status, { 'content-type': type }).end(text),
+      (error) => response.writeHead(500, { 'content-type': 'text/plain' }).end(String(error)),
+    )
   })
-  const { port } = server.address() as AddressInfo
+  await once(server.listen(port, host), 'listening')
+  const { port: bound } = server.address() as AddressInfo
   return {
-    url: `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`,
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     close: () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve())
@@ -49,17 +69,8 @@ export async function startOpsServer(options: OpsServerOptions) {
   }
 }
 
-async function sendMetrics(response: ServerResponse, { contentType, text }: Metrics['page']): Promise<void> {
-  try {
-    const body = await text()
-    response.writeHead(200, { 'content-type': contentType }).end(body)
-  } catch (error) {
-    response.writeHead(500, { 'content-type': 'text/plain' }).end(String(error))
-  }
-}
-
 function documentAt(
-  url = '/',
+  url: string,
   { readiness, isAlive = () => true, pages, dependencies }: OpsServerOptions,
 ): { status: number; body: unknown } {
   if (url === '/livez')

@@ -1,6 +1,7 @@
 export * from './common-settings.ts'
 export * from './logger.ts'
 export * from './parse-object.ts'
+export * from './ports.ts'
 export * from './process.ts'
 export * from './promises.ts'
 export * from './redis/clock.ts'

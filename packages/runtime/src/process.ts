@@ -16,12 +16,12 @@ export interface Readiness {
  * Starting → running → stopping (on the first SIGTERM or SIGINT: `stop` runs, for at most `deadlineMs`) → exited. A second
  * signal or the deadline exits at once with code 1. Other processes then recover its unfinished work.
  *
- * @param start starts the process, and returns how to stop it
+ * @param start starts the process, and returns how to stop it, and the address of its ops server
  */
 export async function runProcess(options: {
   logger: ProcessLogger
   deadlineMs: number
-  start: () => Promise<{ stop: () => Promise<void> }>
+  start: () => Promise<{ stop: () => Promise<void>; opsUrl?: string }>
 }): Promise<void> {
   const { logger, deadlineMs } = options
   const exit = (code: number): never => {
@@ -36,7 +36,7 @@ export async function runProcess(options: {
   process.on('unhandledRejection', fail)
 
   let stopping = false
-  const started = Promise.withResolvers<{ stop: () => Promise<void> }>()
+  const started = Promise.withResolvers<Awaited<ReturnType<typeof options.start>>>()
   const stopAndExit = async (): Promise<void> => {
     const { stop } = await started.promise
     await stop()
@@ -45,7 +45,7 @@ export async function runProcess(options: {
     await flushed(process.stdout, FLUSH_DEADLINE_MS)
     exitAtOnce(0)
   }
-  const onSignal = (signal: NodeJS.Signals): void => {
+  const onSignal = (signal: NodeJS.Signals | 'disconnect'): void => {
     if (stopping) {
       logger.warn({ signal }, 'second signal, exiting at once')
       exit(1)
@@ -60,8 +60,14 @@ export async function runProcess(options: {
   }
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
+  // The process that started this one as a copy of itself stops, or has ended. A Ctrl-C may have reached both.
+  process.on('disconnect', () => {
+    if (!stopping) onSignal('disconnect')
+  })
   started.resolve(options.start())
-  await started.promise
+  const { opsUrl } = await started.promise
+  // To the process that started this one as a copy.
+  process.send?.({ opsUrl })
 }
 
 /** Reads the settings of a process. If they are invalid, the process logs why, in one line, and exits with code 1. */
