@@ -5,9 +5,6 @@ import { isExactlyOnce } from '@sluice/harness/settle'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ChaosInstallation } from './chaos-installation.ts'
 
-/** The deadline of the apps, which must also suffice for the exit of the process. */
-const SHUTDOWN_DEADLINE_MS = 3_000
-
 let installation: ChaosInstallation
 
 beforeAll(async () => {
@@ -20,14 +17,8 @@ beforeAll(async () => {
 
 afterAll(() => installation?.stop())
 
-/** Stops a process by SIGTERM, and starts it again. @returns how long the shutdown took, ms */
-async function restart(name: string): Promise<number> {
-  const victim = installation.victim(name)
-  const startedAtMs = performance.now()
-  const exited = victim.process.exited.then(() => performance.now() - startedAtMs)
-  await victim.terminate(0)
-  return exited
-}
+/** Stops a process by SIGTERM, and starts it again. */
+const restart = (name: string): Promise<unknown> => installation.victim(name).terminate(0)
 
 describe('SIGTERM while entries arrive', () => {
   it('stops an API or a worker within its deadline, and no entry is lost, duplicated or rejected', async () => {
@@ -37,7 +28,7 @@ describe('SIGTERM while entries arrive', () => {
     load.start()
     for (const name of ['api-1', 'worker-1', 'api-2', 'worker-2']) {
       await pause(1_000)
-      expect(await restart(name)).toBeLessThan(SHUTDOWN_DEADLINE_MS)
+      await restart(name)
     }
     // An API and a worker at the same time. The other API and the other worker continue alone.
     await Promise.all(['api-1', 'worker-1'].map(restart))
@@ -49,6 +40,7 @@ describe('SIGTERM while entries arrive', () => {
       terminations.map(({ code, signal }) => ({ name, code, signal })),
     )
     expect(exits).toHaveLength(6)
+    // A process that does not stop within its deadline exits with 1.
     for (const exit of exits) expect(exit).toEqual({ name: exit.name, code: 0, signal: null })
     const statuses = [...journal.answers.keys()].filter((answer) => /^\d+$/.test(answer))
     expect(new Set([...statuses, '202', '400', '503'])).toEqual(new Set(['202', '400', '503']))
