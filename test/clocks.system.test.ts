@@ -4,11 +4,12 @@ import { drainQueue } from '@sluice/harness/drain'
 import { HttpServer } from '@sluice/harness/http-server'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import { type ApiApp, type App, type Installation, startApi, startWorker } from '@sluice/local'
-import { ChunkQueue, encodeChunk, queueNames } from '@sluice/queue'
+import { ChunkQueue, queueNames } from '@sluice/queue'
 import { connectRedis } from '@sluice/runtime'
 import { randomUUIDv7 } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { textChunk } from '../packages/queue/test/support/text-chunk.ts'
 
 const DAY_MS = 86_400_000
 const ADD_WITHIN_MS = 5_000
@@ -143,12 +144,11 @@ async function withWorker(
   }
 }
 
-/** Queues a chunk with a row that ClickHouse rejects. */
+/** Queues a chunk of an earlier version with a row that ClickHouse rejects. */
 async function addInvalidRow(text: string): Promise<void> {
   const redis = connectRedis(installation.redisUrl, { failFast: false })
   const queue = new ChunkQueue(redis, queueNames(installation.prefix))
-  const chunk = encodeChunk(1, Buffer.from(`${text}\n`))
-  await queue.add(randomUUIDv7(), chunk, performance.now() + ADD_WITHIN_MS)
+  await queue.add(randomUUIDv7(), textChunk([`${text}\n`]), performance.now() + ADD_WITHIN_MS)
   await queue.close()
   redis.disconnect()
 }

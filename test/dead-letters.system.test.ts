@@ -4,12 +4,13 @@ import { drainQueue, isEmpty } from '@sluice/harness/drain'
 import { scrape, sumOf } from '@sluice/harness/metrics'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import { clickhouseEnvironment, type Installation } from '@sluice/local'
-import { ChunkQueue, encodeChunk, queueNames, type QueueNames } from '@sluice/queue'
-import { makeRowPrefix, rowAsJson } from '@sluice/rows'
-import { rowOf } from '@sluice/rows/testing'
+import { type Chunk, ChunkQueue, encodeChunk, queueNames, type QueueNames } from '@sluice/queue'
+import { rowAsJson } from '@sluice/rows'
+import { encodeBlock, rowOf, textPrefix } from '@sluice/rows/testing'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { randomUUIDv7 } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { textChunk } from '../packages/queue/test/support/text-chunk.ts'
 import { runSluice } from './sluice-command.ts'
 
 const ADD_DEADLINE_MS = 5_000
@@ -48,12 +49,13 @@ async function addLetter(text: string, id: string = randomUUIDv7()): Promise<voi
 }
 
 function row(message: string, id: string = randomUUIDv7()): string {
-  const start = makeRowPrefix({ projectId: 'demo', retentionDays: 30, receivedAtMs: Date.now() })
+  const start = textPrefix({ projectId: 'demo', retentionDays: 30, receivedAtMs: Date.now() })
   return rowOf({ level: 'info', message }, id, start)
 }
 
-async function add(rows: readonly string[]): Promise<void> {
-  const chunk = encodeChunk(rows.length, Buffer.from(rows.join('')))
+const blocksOf = (rows: readonly string[]): Chunk => encodeChunk(rows.length, encodeBlock(rows))
+
+async function add(chunk: Chunk): Promise<void> {
   await queue.add(randomUUIDv7(), chunk, performance.now() + ADD_DEADLINE_MS)
 }
 
@@ -61,8 +63,9 @@ describe('a row that ClickHouse rejects', () => {
   it('becomes a dead letter with its reason and text, and its neighbours are stored', async () => {
     const bad = row('bad one', 'no uuid')
     const valid = Array.from({ length: 50 }, (_, i) => row(`neighbour ${i}`))
-    await add([...valid.slice(0, 20), bad, ...valid.slice(20)])
-    await add([row('neighbour of another chunk')])
+    // The tables accept any row in blocks.
+    await add(textChunk([...valid.slice(0, 20), bad, ...valid.slice(20)]))
+    await add(blocksOf([row('neighbour of another chunk')]))
     await eventually(async () => {
       const [found] = await select<{ n: number }>(
         "SELECT toUInt32(count()) AS n FROM logs WHERE startsWith(message, 'neighbour')",
@@ -93,7 +96,7 @@ describe('a row that ClickHouse rejects', () => {
         SELECT CAST(message, 'JSON') AS n FROM logs WHERE startsWith(message, '{view')`,
     )
     try {
-      await add([row('view 1'), row('{view 2'), row('view 3')])
+      await add(blocksOf([row('view 1'), row('{view 2'), row('view 3')]))
       await eventually(async () => {
         expect(await drainQueue(installation.redisUrl, names, 0)).toSatisfy(isEmpty)
       })
@@ -116,7 +119,8 @@ describe('a row that ClickHouse rejects', () => {
       `ALTER TABLE logs ADD CONSTRAINT no_cats CHECK NOT startsWith(message, 'cat')`,
     )
     try {
-      await add(Array.from({ length: 1_000 }, (_, i) => row(i % 4 === 0 ? `cat ${i}` : `dog ${i}`)))
+      const rows = Array.from({ length: 1_000 }, (_, i) => row(i % 4 === 0 ? `cat ${i}` : `dog ${i}`))
+      await add(blocksOf(rows))
       await eventually(async () => {
         expect(await drainQueue(installation.redisUrl, names, 0)).toSatisfy(isEmpty)
       })

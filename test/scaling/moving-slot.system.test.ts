@@ -1,6 +1,7 @@
 import { pause } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
 import { BatchLedger, ChunkConsumer, ChunkQueue, encodeChunk, FetchMonitor, queueNames } from '@sluice/queue'
+import { namedRows } from '@sluice/rows/testing'
 import { closeRedis, connectRedis, createLogger, type RedisConnection, plainRedis } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
@@ -37,7 +38,7 @@ beforeEach(async () => {
   queue = new ChunkQueue(redis, names)
   consumer = openConsumer(60_000)
   for (const id of ['one', 'two', 'three', 'four'])
-    await queue.add(id, encodeChunk(1, Buffer.from('row\n')), performance.now() + ADD_MS)
+    await queue.add(id, encodeChunk(1, namedRows('row')), performance.now() + ADD_MS)
   await consumer.fetch(3, { isBusy: false })
   await new BatchLedger(plainRedis(redis), names).claim(BATCH, ['one', 'two'])
   // As after a check for stalled jobs.

@@ -8,8 +8,8 @@ import {
   logsTable,
   StoredRows,
 } from '@sluice/clickhouse'
-import { compressRows, makeRowPrefix, rowAsJson, rowKey } from '@sluice/rows'
-import { rowOf } from '@sluice/rows/testing'
+import { compressBlocks, compressRows, rowAsJson, rowKey } from '@sluice/rows'
+import { encodeBlock, rowOf, textPrefix } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
 import { onTestFinished } from 'vitest'
 import {
@@ -66,11 +66,12 @@ async function resultOf(insert: () => void | Promise<void>): Promise<unknown> {
   }
 }
 
-const encode = (frames: Frames, textOf: (row: ScenarioRow) => string): Buffer[] =>
-  frames.map((rows) => compressRows(rows.map(textOf).join('')))
+const asText = (rows: readonly string[]): Buffer => compressRows(rows.join(''))
+const asBlock = (rows: readonly string[]): Buffer => compressBlocks(encodeBlock(rows))
 
 const simulatedRow = ({ id, partition, rejected }: ScenarioRow): string =>
   `p\t2026-11-22 00:00:00\t2026-12-0${partition}\t${rejected === undefined ? '' : rejectedIds[rejected]}${id}\t2026-11-22 00:00:00\n`
+const simulatedFrames = (frames: Frames): Buffer[] => frames.map((rows) => asText(rows.map(simulatedRow)))
 const sorted = (ids: Iterable<string>): string[] =>
   [...ids].map((id) => id.replace(/^(poison|unknown)-/, '')).toSorted()
 
@@ -86,14 +87,14 @@ export function simulatedTargets(): InsertTargets {
     faults.crashesInCommit = () => false
   }
   return {
-    insert: (frames, token = TOKEN) => resultOf(() => clickhouse.insert(encode(frames, simulatedRow), token)),
+    insert: (frames, token = TOKEN) => resultOf(() => clickhouse.insert(simulatedFrames(frames), token)),
     find: async (frames) => sorted(clickhouse.find(frames.flat().map(simulatedRow).map(rowKey))),
     rows: async () => sorted(clickhouse.rows),
     hasDeadLetter: async (row) => clickhouse.hasDeadLetter(simulatedLetter(row)),
     insertDeadLetter: async (row, token = TOKEN) =>
       clickhouse.insertDeadLetters([simulatedLetter(row)], token),
     deadLetters: async () => sorted(clickhouse.deadLetters),
-    loseRow: (row) => whileCrashing(() => clickhouse.insert(encode([[row]], simulatedRow), TOKEN)),
+    loseRow: (row) => whileCrashing(() => clickhouse.insert(simulatedFrames([[row]]), TOKEN)),
     loseDeadLetter: (row) => whileCrashing(() => clickhouse.insertDeadLetters([simulatedLetter(row)], TOKEN)),
     keepPartOfRejected: async () => void (faults.keepsPartOfRejected = () => true),
     breakTable: async () => void (faults.isTableBroken = true),
@@ -127,7 +128,7 @@ export async function openRealTargets(): Promise<InsertTargets> {
   onTestFinished(() => clickhouse.close())
   const receivedAtMs = Date.now()
   const textOf = ({ id, partition, rejected, projectId = PROJECT }: ScenarioRow): string => {
-    const prefix = makeRowPrefix({ projectId, retentionDays: 30 + partition, receivedAtMs })
+    const prefix = textPrefix({ projectId, retentionDays: 30 + partition, receivedAtMs })
     const message = rejected === 'poison' ? '{x' : '{}'
     const url = rejected === 'unknown' ? { url: '[' } : {}
     return rowOf({ level: 'info', message, ...url }, id, prefix)
@@ -146,8 +147,12 @@ export async function openRealTargets(): Promise<InsertTargets> {
     return (await result.json<{ id: string }>()).map(({ id }) => id).toSorted()
   }
   const targets: InsertTargets = {
-    insert: (frames, token = TOKEN) =>
-      resultOf(() => new FrameInserter(clickhouse, unwatched).insert(encode(frames, textOf), token)),
+    insert: (frames, token = TOKEN) => {
+      // As a worker sends them: a batch in blocks, and a row of its own as text.
+      const encode = frames.flat().length === 1 ? asText : asBlock
+      const encoded = frames.map((rows) => encode(rows.map(textOf)))
+      return resultOf(() => new FrameInserter(clickhouse, unwatched).insert(encoded, token))
+    },
     find: async (frames) => {
       const found = await new StoredRows(clickhouse, Date.now, unwatched).find(
         frames.flat().map(textOf).map(rowKey),

@@ -81,8 +81,8 @@ export function realScripts(url: string) {
       fetchers.set(workerId, fetcher)
       const { isMine, jobs, hasMore } = await fetcher.fetch(count, isBusy)
       if (!isMine) return 'taken'
-      const chunks = jobs.map(({ id, json }) => {
-        const data = readJobData(json)
+      const chunks = jobs.map(({ id, json, frame }) => {
+        const data = readJobData(json, frame)
         if (data.kind !== 'chunk') throw new Error(`the job ${id} is not a chunk but ${data.kind}`)
         return decodeChunk(id, data.chunk)
       })

@@ -41,7 +41,7 @@ export function workersOn(scripts: QueueScripts) {
   /** Adds a chunk whose row is its id. */
   const add = async (id: string, withinMs = ADD_WITHIN_MS): Promise<unknown> => {
     const notAfterMs = (await scripts.nowMs()) + withinMs
-    return settled(() => scripts.add(id, chunkOf(`${id}\n`), notAfterMs))
+    return settled(() => scripts.add(id, chunkOf(id), notAfterMs))
   }
   const fetch = async (workerId: string, count: number, isBusy = false): Promise<unknown> => {
     const fetched = await scripts.fetch(workerId, count, isBusy)

@@ -1,6 +1,7 @@
 import { type Chunk, QueueUnavailableError } from '@sluice/queue'
 import { ownedRows } from '@sluice/row-scanner'
 import { ChunkWriter } from '../../apps/api/src/chunks/chunk-writer.ts'
+import { encodeBlock } from '../../packages/rows/test/support/encode-block.ts'
 import type { Link, SimulatedProcess } from './simulated-process.ts'
 import type { SimulatedRedis } from './simulated-redis.ts'
 
@@ -38,7 +39,7 @@ export function startSimulatedApi(
   })
   return async (rows) => {
     try {
-      await writer.write(ownedRows(rows.length, rows.join('')))
+      await writer.write(ownedRows(rows.length, encodeBlock(rows)))
       return true
     } catch (error) {
       if (error instanceof QueueUnavailableError) return false

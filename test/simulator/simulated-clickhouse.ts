@@ -1,6 +1,7 @@
 import { ClickHouseError, type DeadLetter, type Suspects } from '@sluice/clickhouse'
 import type { Random } from '@sluice/harness'
 import { type RowKey, rowKey, rowsOfFrame } from '@sluice/rows'
+import { nameOfId } from '../../packages/rows/test/support/encode-block.ts'
 import type { SimulatedTime } from './simulated-time.ts'
 
 /** The ids of rows that ClickHouse rejects begin with one of these. */
@@ -44,7 +45,7 @@ export const WINDOW_MS = 1_800_000
 export class SimulatedClickHouse {
   readonly #time: Pick<SimulatedTime, 'nowMs'>
   readonly faults: ClickHouseFaults
-  /** The ids of the rows, as often as they are stored. */
+  /** The ids of the rows or their names (see `nameOfId`), as often as they are stored. */
   readonly rows: string[] = []
   readonly #stored = new Set<string>()
   readonly deadLetters: string[] = []
@@ -58,7 +59,7 @@ export class SimulatedClickHouse {
 
   insert(frames: readonly Buffer[], token: string): void {
     const rows = frames.flatMap((frame) => rowsOfFrame(frame) ?? [])
-    const allKeys = rows.map(rowKey)
+    const allKeys = rows.map(rowKey).map(({ id, expiresOn }) => ({ id: nameOfId(id), expiresOn }))
     const byPartition = Map.groupBy(allKeys, ({ expiresOn }) => expiresOn)
     const rejection = this.#rejection(allKeys)
     if (rejection !== undefined && !(this.faults.storesRejected && rejection.type !== NO_MEMORY)) {
@@ -75,29 +76,29 @@ export class SimulatedClickHouse {
   }
 
   find(rows: Iterable<RowKey>): ReadonlySet<string> {
-    return new Set(Array.from(rows, ({ id }) => id).filter((id) => this.#stored.has(id)))
+    return new Set(Array.from(rows, ({ id }) => id).filter((id) => this.#stored.has(nameOfId(id))))
   }
 
   hasDeadLetter({ text }: DeadLetter): boolean {
-    return this.deadLetters.includes(idOf(text))
+    return this.deadLetters.includes(nameOf(text))
   }
 
   /** Neither complete nor right: nothing may depend on it, except for the violations. */
   findSuspects(rows: readonly string[], random: Random): Suspects {
     if (random() < 0.3) throw new Error('the rows cannot be checked')
     const constraint = error('117', 'INCORRECT_DATA')
-    const found = rows.map(idOf).filter((id) => random() < (isRejected(id) ? 0.9 : 0.1))
+    const found = rows.filter((row) => random() < (isRejected(nameOf(row)) ? 0.9 : 0.1))
     return new Map(
-      found.map((id) => {
-        const isViolated = random() < 0.7 && this.#rejection([{ id }])?.code === constraint.code
-        return [id, isViolated ? constraint : undefined]
+      found.map((row) => {
+        const isViolated = random() < 0.7 && this.#rejection([{ id: nameOf(row) }])?.code === constraint.code
+        return [rowKey(row).id, isViolated ? constraint : undefined]
       }),
     )
   }
 
   insertDeadLetters(letters: readonly DeadLetter[], token: string): void {
     if (this.#consume(`dead_letters ${token}`))
-      this.deadLetters.push(...letters.map(({ text }) => idOf(text)))
+      this.deadLetters.push(...letters.map(({ text }) => nameOf(text)))
   }
 
   #commit(partition: string, token: string, keys: readonly { readonly id: string }[]): void {
@@ -132,8 +133,10 @@ function isRejected(id: string): boolean {
   return Object.values(rejectedIds).some((prefix) => id.startsWith(prefix))
 }
 
-function idOf(text: string): string {
-  return rowKey(text).id
+/** @param text a row of text or a dead letter */
+function nameOf(text: string): string {
+  const id = text.startsWith('{') ? (JSON.parse(text) as { id: string }).id : rowKey(text).id
+  return nameOfId(id)
 }
 
 function error(code: string, type: string): ClickHouseError {

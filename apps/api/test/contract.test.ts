@@ -43,7 +43,7 @@ const at = '2026-11-20T23:43:01,123456789+01:00'
 describe('an entry', () => {
   it.each([
     ['as it was sent', at, at, '2026-11-20 22:43:01.123456'],
-    ['of its receipt if it is null', null, '2026-11-20T12:00:00.005Z', '2026-11-20 12:00:00.005'],
+    ['of its receipt if it is null', null, '2026-11-20T12:00:00.005Z', '2026-11-20 12:00:00.005000'],
   ])('is acknowledged with the timestamp %s', async (_what, timestamp, answered, stored) => {
     expect((await api.post({ ...entry, timestamp })).json()).toMatchObject({ timestamp: answered })
     expect(api.queue.rows).toMatchObject([{ timestamp: stored }])

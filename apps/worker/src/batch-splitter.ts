@@ -470,7 +470,7 @@ function isAboutRows(failure: InsertFailure): boolean {
 }
 
 function unreadableChunk({ frame }: HeldChunk): DeadLetter {
-  const reason = 'the frame cannot be decompressed'
+  const reason = 'the frame cannot be read'
   return { code: 'UNREADABLE_CHUNK', reason, text: frame.toString('base64') }
 }
 

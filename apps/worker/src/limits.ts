@@ -2,7 +2,7 @@
 export const workerLimits = {
   /** Held chunks of all shards: several batches even if a chunk has a few rows. A held chunk is its frame and about 1 kB. */
   chunksMax: 4_096,
-  /** Held frames, in bytes of base64: two large batches and the next one. */
+  /** Held frames, in bytes: two large batches and the next one. */
   heldBytesMax: 32 * 1024 * 1024,
   /** Chunks per batch. One script claims them all, and blocks Redis for about 3 µs each. */
   batchChunksMax: 2_000,

@@ -64,7 +64,7 @@ describe('A27: a worker exits', () => {
     await worker.clock.pass(1_000)
     worker.redis.fetch = (shard) => (shard === 0 ? stuck : Promise.resolve())
     for (let passedMs = 0; passedMs < stalledMs + suspectMs; passedMs += 10_000) {
-      worker.add(`chunk at ${passedMs}`, 1)
+      worker.add(`at ${passedMs}`, 1)
       await worker.clock.pass(10_000)
     }
     expect(String(ended)).toMatch(

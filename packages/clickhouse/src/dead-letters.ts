@@ -7,7 +7,7 @@ import { insertStream, lookUp, queryIds, type QueryWatcher } from './query-watch
 import { quote } from './sql.ts'
 import { deadLettersTable } from './tables.ts'
 
-/** A row that ClickHouse rejected, or a chunk that cannot be decompressed. */
+/** A row that ClickHouse rejected, or a chunk that cannot be read. */
 export interface DeadLetter {
   /** ClickHouse's name of the error, or UNREADABLE_CHUNK. */
   readonly code: string

@@ -1,15 +1,30 @@
 import type { ClickHouseClient } from '@clickhouse/client'
-import { framesWithout, type RowKey, rowKey, rowsOfFrame } from '@sluice/rows'
-import { classifyInsertError, describeError } from './insert-errors.ts'
+import {
+  blocksOfFrame,
+  compressRows,
+  framesWithout,
+  insertBody,
+  isOfBlocks,
+  keysOfFrame,
+  type RowKey,
+  rowsOfFrame,
+} from '@sluice/rows'
+import { ClickHouseError, classifyInsertError, describeError } from './insert-errors.ts'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget } from './insert-once.ts'
 import { insertStream, lookUp, queryIds, type QueryWatcher } from './query-watch.ts'
 import type { StoredRows } from './stored-rows.ts'
-import { insertBlock, insertBlockIfKnown, logsInsertQuery, logsInsertSettings } from './tables.ts'
+import {
+  insertBlock,
+  insertBlockIfKnown,
+  logsInsertBlockQuery,
+  logsInsertQuery,
+  logsInsertSettings,
+} from './tables.ts'
 
 /** Bytes of the body that are sent as one piece. An upload of this size makes progress in seconds, over a slow network too. */
 const PIECE_BYTES = 64 * 1024
 
-/** Sends frames of rows to ClickHouse as they are: nothing between the API and ClickHouse parses them. */
+/** Sends frames of rows to ClickHouse. Nothing between the API and ClickHouse parses a value: rows are text, or a block of columns. */
 export class FrameInserter {
   readonly #client: ClickHouseClient
   readonly #watch: QueryWatcher
@@ -28,9 +43,10 @@ export class FrameInserter {
    * @throws errors for `classifyInsertError`
    */
   async insert(frames: readonly Buffer[], token: string, queryId = queryIds.rows(token)): Promise<void> {
+    const isBlock = frames.length > 0 && frames.every(isOfBlocks)
     const params = {
-      query: logsInsertQuery,
-      http_headers: { 'Content-Encoding': 'zstd' },
+      query: isBlock ? logsInsertBlockQuery : logsInsertQuery,
+      http_headers: isBlock ? {} : { 'Content-Encoding': 'zstd' },
       clickhouse_settings: {
         ...logsInsertSettings,
         ...insertBlock,
@@ -38,7 +54,10 @@ export class FrameInserter {
         insert_deduplication_token: token,
       },
     }
-    await insertStream(this.#client, this.#watch, queryId, params, (onPiece) => piecesOf(frames, onPiece))
+    const body = isBlock
+      ? insertBody(frames.flatMap((frame) => readable(blocksOfFrame(frame))))
+      : frames.map(asText)
+    await insertStream(this.#client, this.#watch, queryId, params, (onPiece) => piecesOf(body, onPiece))
   }
 
   /** Those of `insertBlockIfKnown` that ClickHouse knows. Asked once: a newer server knows no fewer. */
@@ -65,11 +84,22 @@ export class FrameInserter {
   }
 }
 
-function* piecesOf(frames: readonly Buffer[], onPiece: () => void): Generator<Buffer> {
-  for (const frame of frames) {
-    for (let from = 0; from < frame.length; from += PIECE_BYTES) {
+/** Part of the batch is text: chunks of an earlier version, or rows that are left of a frame. */
+function asText(frame: Buffer): Buffer {
+  return isOfBlocks(frame) ? compressRows(readable(rowsOfFrame(frame)).join('')) : frame
+}
+
+/** @throws ClickHouseError, as ClickHouse would of text: the batch is then inserted without the frame */
+function readable<Content>(content: Content | undefined): Content {
+  if (content !== undefined) return content
+  throw new ClickHouseError({ message: 'a chunk cannot be read', code: '117', type: 'INCORRECT_DATA' })
+}
+
+function* piecesOf(parts: Iterable<Buffer>, onPiece: () => void): Generator<Buffer> {
+  for (const part of parts) {
+    for (let from = 0; from < part.length; from += PIECE_BYTES) {
       onPiece()
-      yield frame.subarray(from, from + PIECE_BYTES)
+      yield part.subarray(from, from + PIECE_BYTES)
     }
   }
 }
@@ -155,7 +185,7 @@ export class RowInserter {
   }
 }
 
-/** Skips frames that cannot be decompressed. */
+/** Skips frames that cannot be read. */
 function* keysIn(frames: readonly Buffer[]): Generator<RowKey> {
-  for (const frame of frames) yield* (rowsOfFrame(frame) ?? []).map(rowKey)
+  for (const frame of frames) yield* keysOfFrame(frame) ?? []
 }

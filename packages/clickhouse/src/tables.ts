@@ -8,6 +8,9 @@ export const deadLettersTable = 'dead_letters'
 /** Inserts rows in the form that the scanner makes. */
 export const logsInsertQuery = `INSERT INTO ${logsTable} (${rowColumns.join(', ')}) FORMAT TabSeparated`
 
+/** Inserts rows in the form that `insertBody` makes. */
+export const logsInsertBlockQuery = `INSERT INTO ${logsTable} (${rowColumns.join(', ')}) FORMAT Native`
+
 /** Inserts rows in the form that `rowAsJson` makes. */
 export const logsInsertJsonQuery = `INSERT INTO ${logsTable} FORMAT JSONEachRow`
 

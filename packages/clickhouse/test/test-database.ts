@@ -1,5 +1,5 @@
-import { makeRowPrefix, type RequestStamp } from '@sluice/rows'
-import { rowOf } from '@sluice/rows/testing'
+import { type RequestStamp } from '@sluice/rows'
+import { rowOf, textPrefix } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
 import { inject } from 'vitest'
 import { type ClickHouseClient, connectClickHouse, readRows } from '../src/client.ts'
@@ -22,7 +22,7 @@ export function makeRow(
   stamp: Pick<RequestStamp, 'projectId'> & Partial<RequestStamp>,
   { id = randomUUID(), ...fields }: { id?: string; message?: string; timestamp?: string | undefined } = {},
 ): string {
-  const prefix = makeRowPrefix({ retentionDays: 30, receivedAtMs: Date.now(), ...stamp })
+  const prefix = textPrefix({ retentionDays: 30, receivedAtMs: Date.now(), ...stamp })
   const { message = 'm', timestamp } = fields
   const entry = { level: 'info', message, ...(timestamp !== undefined && { timestamp }) } as const
   return rowOf(entry, id, prefix)

@@ -7,7 +7,7 @@ import { moveStalledJobsToWait } from 'bullmq/dist/esm/scripts/moveStalledJobsTo
 import { moveToActive } from 'bullmq/dist/esm/scripts/moveToActive-11.js'
 import { moveToDelayed } from 'bullmq/dist/esm/scripts/moveToDelayed-11.js'
 import { moveToFinished } from 'bullmq/dist/esm/scripts/moveToFinished-14.js'
-import { type Chunk } from './chunk.ts'
+import { type ChunkData, FRAME_FIELD } from './chunk.ts'
 import { chunkJobName, type QueueNames } from './queue-names.ts'
 
 // The only file that depends on parts of BullMQ that are not its public API: the Lua scripts behind its operations, and their keys
@@ -25,8 +25,8 @@ const EVENTS_MAX = 1
 export function bullmqQueue(
   redis: RedisConnection,
   { queue: name, queuePrefix: prefix }: QueueNames,
-): Queue<Chunk> {
-  const queue = new Queue<Chunk>(name, {
+): Queue<ChunkData> {
+  const queue = new Queue<ChunkData>(name, {
     connection: redis,
     prefix,
     // It would query the version once, and the object would be unusable if that fails.
@@ -73,8 +73,8 @@ function keysOf(script: BullmqScript, ...names: readonly string[]): string {
 }
 
 /**
- * Lua: `newFetcher(base, nowMs, token, lockMs)` returns a function that locks the next job. This function returns the job's id and
- * its data; nil if no job may be fetched. A job that is due by `nowMs` is no longer delayed.
+ * Lua: `newFetcher(base, nowMs, token, lockMs)` returns a function that locks the next job. This function returns the job's id, its data
+ * and its frame, which are empty if it has none; nil if no job may be fetched. A job that is due by `nowMs` is no longer delayed.
  */
 export const fetcherLua = `${embed(moveToActive)}
 local function newFetcher(base, nowMs, token, lockMs)
@@ -84,10 +84,12 @@ local function newFetcher(base, nowMs, token, lockMs)
     local reply = moveToActive(keys, args)
     local fields = reply[1]
     if type(fields) ~= 'table' then return nil end
+    local data, frame = '', ''
     for i = 1, #fields, 2 do
-      if fields[i] == 'data' then return reply[2], fields[i + 1] end
+      if fields[i] == 'data' then data = fields[i + 1] end
+      if fields[i] == '${FRAME_FIELD}' then frame = fields[i + 1] end
     end
-    return reply[2], ''
+    return reply[2], data, frame
   end
 end`
 
@@ -166,9 +168,9 @@ requireKeys(addStandardJob, addScript.keys)
 
 /** The keys and arguments that `queue.add` would give the script for this chunk, in order. */
 export function addScriptArguments(
-  queue: Queue<Chunk>,
+  queue: Queue<ChunkData>,
   chunkId: string,
-  chunk: Chunk,
+  chunk: ChunkData,
 ): Promise<(string | Buffer)[]> {
   const job = new Job(queue, chunkJobName, chunk, { ...queue.defaultJobOptions, jobId: chunkId }, chunkId)
   return new Promise((resolve, reject) => {

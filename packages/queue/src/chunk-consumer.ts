@@ -9,7 +9,7 @@ import {
 } from '@sluice/runtime'
 import { isNotConnectionError } from 'bullmq'
 import { batchFinisher, type FinishBatch } from './batch-finish.ts'
-import { decodeChunk, type HeldChunk, readJobData } from './chunk.ts'
+import { decodeChunk, FRAME_FIELD, type HeldChunk, readJobData } from './chunk.ts'
 import type { FetchMonitor } from './fetch-monitor.ts'
 import { HeldJobs, JobLocks, type LockedJob } from './held-jobs.ts'
 import { type FetchedJob, JobFetcher } from './job-fetch.ts'
@@ -25,13 +25,15 @@ const YIELD_TIMEOUT_MS = 1_000
 const READ_PER_RUN_MAX = 16
 
 /**
- * KEYS: jobs. Returns the data of each. As a script, so that a job that is found missing was also missing on the replicas: a server that
+ * KEYS: jobs. Returns the data and the frame of each. As a script, so that a job that is found missing was also missing on the replicas: a server that
  * has not learned that it was replaced may miss jobs of a batch.
  */
 const READ_JOBS = `
 local data = {}
-for i = 1, #KEYS do data[i] = redis.call('HGET', KEYS[i], 'data') end
+for i = 1, #KEYS do data[i] = redis.call('HMGET', KEYS[i], 'data', '${FRAME_FIELD}') end
 return data`
+
+type JobFields = readonly [data: Buffer | null, frame: Buffer | null]
 
 export interface ChunkConsumerOptions {
   readonly redis: RedisConnection
@@ -76,7 +78,7 @@ export class ChunkConsumer {
   readonly #fetcher: JobFetcher
   readonly #mover: JobMover
   readonly #locks: JobLocks
-  readonly #readJobs: RedisScript<(string | null)[]>
+  readonly #readJobs: RedisScript<JobFields[]>
   readonly #stopListening: () => void
 
   constructor(options: ChunkConsumerOptions) {
@@ -86,7 +88,7 @@ export class ChunkConsumer {
     this.finish = batchFinisher(durable, names, this.#jobs)
     this.#mover = new JobMover(redis, names)
     this.#locks = new JobLocks(options, this.#jobs)
-    this.#readJobs = durable.script(READ_JOBS)
+    this.#readJobs = durable.script(READ_JOBS, { isBinary: true })
     fetchMonitor.started(names.queuePrefix)
     this.#stopListening = listenTo(redis, 'error', (error) => fetchMonitor.failed(names.queuePrefix, error))
   }
@@ -126,17 +128,16 @@ export class ChunkConsumer {
    * @throws if a job is not a chunk of a known format
    */
   async load(chunkIds: readonly string[]): Promise<HeldChunk[] | undefined> {
-    const runs: Promise<(string | null)[]>[] = []
+    const runs: Promise<JobFields[]>[] = []
     for (let from = 0; from < chunkIds.length; from += READ_PER_RUN_MAX) {
       const keys = chunkIds.slice(from, from + READ_PER_RUN_MAX).map((id) => this.#options.names.jobKey(id))
       runs.push(this.#readJobs(keys, []))
     }
     // Together, since each waits for replicas.
     const found = (await Promise.all(runs)).flat()
-    const present = found.filter((json) => json !== null)
-    if (present.length < found.length) return undefined
-    return present.map((json, index) => {
-      const [id = '', data] = [chunkIds[index], readJobData(json)]
+    if (found.some(([json]) => json === null)) return undefined
+    return found.map(([json, frame], index) => {
+      const [id = '', data] = [chunkIds[index], readJobData(String(json), frame)]
       if (data.kind !== 'chunk') throw new Error(`the job ${id} is not a chunk but ${data.kind}`)
       return decodeChunk(id, data.chunk)
     })
@@ -197,8 +198,8 @@ export class ChunkConsumer {
   }
 
   /** @returns undefined if the job is not a new chunk. Never rejects. */
-  async #accept({ id, token, json }: FetchedJob): Promise<HeldChunk | undefined> {
-    const data = readJobData(json)
+  async #accept({ id, token, json, frame }: FetchedJob): Promise<HeldChunk | undefined> {
+    const data = readJobData(json, frame.length === 0 ? null : frame)
     if (data.kind === 'chunk') {
       const isNew = this.#jobs.add({ id, token })
       return isNew ? decodeChunk(id, data.chunk) : undefined

@@ -11,7 +11,7 @@ import {
 } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { bullmqQueue } from './bullmq-internals.ts'
-import type { Chunk } from './chunk.ts'
+import type { Chunk, ChunkData } from './chunk.ts'
 import type { QueueNames } from './queue-names.ts'
 import {
   type Add,
@@ -74,7 +74,7 @@ export class ChunkQueue {
   readonly #names: QueueNames
   readonly #clock: MonotonicClock
   readonly #onAdd: AddObserver
-  readonly #queue: Queue<Chunk>
+  readonly #queue: Queue<ChunkData>
   /**
    * Measured on the current connection, and again by each reply to an add. It is never too small: it assumes that Redis read its
    * clock when the command was sent. It is too large by at most the time that the reply took.

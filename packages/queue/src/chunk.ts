@@ -1,19 +1,20 @@
-import { compressRows, rowColumns } from '@sluice/rows'
+import { compressBlocks, rowColumns } from '@sluice/rows'
 import { parseObject } from '@sluice/runtime'
 import { hash } from 'node:crypto'
 
-/** The data of a BullMQ job: a zstd frame of rows that ClickHouse can read as it is. */
-export interface Chunk {
-  /** Version of this format. A worker leaves chunks with an unknown version in the queue. */
-  readonly v: 1
+/** The data of a BullMQ job: what a chunk has besides its rows. */
+export interface ChunkData {
+  /**
+   * Version of this format. A worker leaves chunks with an unknown version in the queue. Version 2 has rows in blocks, and its frame in a
+   * field of the job next to its data. Version 1 has rows of text, and its frame in its data.
+   */
+  readonly v: 1 | 2
   /** The columns of the rows, as `columnsHash` makes it. Undefined in chunks of earlier versions, which have `firstColumns`. */
   readonly columns?: string | undefined
   /** Number of rows in the frame. */
   readonly rows: number
   /** Size of the rows in bytes, before compression. */
   readonly bytes: number
-  /** One zstd frame of rows as base64: BullMQ stores a job's data as JSON. */
-  readonly frame: string
   /**
    * The W3C `traceparent` of the chunk's span, for the spans of its batch. Only of chunks with a traced request. Nothing else depends on
    * it, and workers of earlier versions ignore it.
@@ -21,15 +22,21 @@ export interface Chunk {
   readonly trace?: string | undefined
 }
 
+export interface Chunk extends ChunkData {
+  /** As `compressBlocks` makes it, or `compressRows` for version 1. */
+  readonly frame: Buffer
+}
+
+/** The field of the hash of a job that has its frame. BullMQ deletes it with the job. */
+export const FRAME_FIELD = 'frame'
+
 /** The length of a `traceparent`. Other strings are ignored, so that no job adds more than this to the memory of a worker. */
 const TRACE_LENGTH = 55
 
 /** A chunk that a worker has fetched from the queue. Its `trace` may be invalid. */
-export interface HeldChunk extends Pick<Chunk, 'rows' | 'bytes' | 'trace'> {
+export interface HeldChunk extends Pick<Chunk, 'rows' | 'bytes' | 'trace' | 'frame'> {
   /** The id of its job. */
   readonly id: string
-  /** zstd */
-  readonly frame: Buffer
 }
 
 /**
@@ -49,7 +56,7 @@ const ownColumns = columnsHash(rowColumns)
  * may have as many columns in another order, and ClickHouse would accept them with exchanged values.
  */
 export function isKnownFormat(v: unknown, columns: unknown): boolean {
-  return v === 1 && (columns ?? firstColumns) === ownColumns
+  return (v === 1 || v === 2) && (columns ?? firstColumns) === ownColumns
 }
 
 /** What the data of a job is. Another program, or a newer version of this one, may have added the job. */
@@ -59,25 +66,27 @@ export type JobData =
   | { readonly kind: 'damaged' }
 
 /**
- * Packs rows, in UTF-8 and each with its newline, into a chunk.
+ * Packs blocks that follow each other into a chunk.
  *
  * @param trace see `Chunk.trace`
  */
-export function encodeChunk(rows: number, text: Buffer, trace?: string): Chunk {
-  const frame = compressRows(text).toString('base64')
-  const chunk: Chunk = { v: 1, columns: ownColumns, rows, bytes: text.length, frame }
+export function encodeChunk(rows: number, blocks: Buffer, trace?: string): Chunk {
+  const frame = compressBlocks(blocks)
+  const chunk: Chunk = { v: 2, columns: ownColumns, rows, bytes: blocks.length, frame }
   return trace === undefined ? chunk : { ...chunk, trace }
 }
 
-/** @param json the data of a job, as Redis stores it */
-export function readJobData(json: string): JobData {
-  const { v, columns, rows, bytes, frame, trace } = parseObject(json) ?? {}
+/**
+ * @param json the data of a job, as Redis stores it
+ * @param frame its field `FRAME_FIELD`, if it has one
+ */
+export function readJobData(json: string, frame: Buffer | null): JobData {
+  const { v, columns, rows, bytes, frame: inData, trace } = parseObject(json) ?? {}
   if (typeof v !== 'number') return { kind: 'damaged' }
   if (!isKnownFormat(v, columns)) return { kind: 'chunk of an unknown format' }
-  if (typeof rows !== 'number' || typeof bytes !== 'number' || typeof frame !== 'string') {
-    return { kind: 'damaged' }
-  }
-  const chunk: Chunk = { v: 1, rows, bytes, frame }
+  const found = v === 1 && typeof inData === 'string' ? Buffer.from(inData, 'base64') : frame
+  if (typeof rows !== 'number' || typeof bytes !== 'number' || found === null) return { kind: 'damaged' }
+  const chunk: Chunk = { v: v as 1 | 2, rows, bytes, frame: found }
   const isTraced = typeof trace === 'string' && trace.length === TRACE_LENGTH
   return { kind: 'chunk', chunk: isTraced ? { ...chunk, trace } : chunk }
 }
@@ -90,5 +99,5 @@ export function rowsOfJobData(json: string): number | undefined {
 
 /** @param id the id of the chunk's job */
 export function decodeChunk(id: string, { rows, bytes, frame, trace }: Chunk): HeldChunk {
-  return { id, rows, bytes, frame: Buffer.from(frame, 'base64'), trace }
+  return { id, rows, bytes, frame, trace }
 }

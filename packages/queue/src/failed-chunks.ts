@@ -10,7 +10,7 @@ import {
 import type { Queue } from 'bullmq'
 import { BatchLedger, type BatchRecord, RELEASED_TTL_S } from './batch-ledger.ts'
 import { bullmqQueue } from './bullmq-internals.ts'
-import { type Chunk, readJobData, rowsOfJobData } from './chunk.ts'
+import { type ChunkData, FRAME_FIELD, type JobData, readJobData, rowsOfJobData } from './chunk.ts'
 import { type QueueNames, totalsField } from './queue-names.ts'
 
 /** A chunk whose job failed. Its rows are not stored, unless its batch is confirmed. */
@@ -72,7 +72,7 @@ const READ_AT_ONCE_MAX = 16
 
 interface Shard {
   readonly names: QueueNames
-  readonly queue: Queue<Chunk>
+  readonly queue: Queue<ChunkData>
   readonly ledger: BatchLedger
 }
 
@@ -191,25 +191,32 @@ export class FailedChunks {
 
   async #read({ id, shard, failedAtMs }: FailedJob): Promise<FailedChunk> {
     const { names } = shard
-    const [[json, reason], batchId] = await Promise.all([
-      this.#redis.hmget(names.jobKey(id), 'data', 'failedReason'),
+    const [data, reason, batchId] = await Promise.all([
+      this.#readData(names, id),
+      this.#redis.hget(names.jobKey(id), 'failedReason'),
       this.#redis.get(names.chunkKey(id)),
     ])
-    const data = readJobData(json ?? '')
     return {
       id,
       shard: names.shard,
       failedAtMs,
       reason: reason ?? 'unknown',
-      rows: data.kind === 'chunk' ? data.chunk.rows : undefined,
+      rows: data?.kind === 'chunk' ? data.chunk.rows : undefined,
       batchId: batchId ?? undefined,
     }
   }
 
+  /** Undefined if there is no such job. */
+  async #readData(names: QueueNames, id: string): Promise<JobData | undefined> {
+    const [json, frame] = await this.#redis.hmgetBuffer(names.jobKey(id), 'data', FRAME_FIELD)
+    return json instanceof Buffer ? readJobData(json.toString(), frame ?? null) : undefined
+  }
+
   async #retry({ id, shard }: FailedJob): Promise<RetryOutcome> {
     const { names, queue, ledger } = shard
-    const json = await this.#redis.hget(names.jobKey(id), 'data')
-    if (readJobData(json ?? '').kind === 'damaged') return json === null ? 'missing' : 'damaged'
+    const data = await this.#readData(names, id)
+    if (data === undefined) return 'missing'
+    if (data.kind === 'damaged') return 'damaged'
     const [batchId] = await ledger.claim(this.#makeId(), [id])
     if (batchId === undefined) return 'missing'
     // Its record may expire before a worker fetches the chunk. Without the record, the worker would insert it again.

@@ -1,7 +1,6 @@
 import {
   defineScript,
   DELETE_IF_EQUAL,
-  pairsOf,
   permitWrites,
   readClock,
   type RedisConnection,
@@ -28,6 +27,8 @@ const MARK = { idle: 'idle:', busy: 'busy:' } as const
 export interface FetchedJob extends LockedJob {
   /** Its data, as Redis stores it. */
   readonly json: string
+  /** Empty if it has none. */
+  readonly frame: Buffer
 }
 
 export interface JobFetch {
@@ -41,7 +42,7 @@ export interface JobFetch {
 /**
  * KEYS: the turn, `absentKey`. ARGV: the beginning of the queue's keys; the turn's value with this worker's mark, and with its other mark;
  * '1' if the worker is busy; the TTL of the turn in ms; how many jobs to fetch; the token and the duration in ms of their locks. Returns
- * whether the worker has the turn, whether jobs may still be waiting, and the id and the data of each job.
+ * whether the worker has the turn, whether jobs may still be waiting, and the id, the data and the frame of each job.
  *
  * The turn is written only when its mark changes or half of its time has passed, since each write makes Redis wait for its disk.
  * Without a job, BullMQ's script does not run: it takes several times as long to find out that there is no job.
@@ -66,14 +67,16 @@ if not isWaiting() and not isDue(base, nowMs) then return {1, 0} end
 local fetchNext = newFetcher(base, nowMs, ARGV[7], tonumber(ARGV[8]))
 local reply = {1, 0}
 for i = 1, count do
-  local id, data = fetchNext()
+  local id, data, frame = fetchNext()
   if not id then return reply end
-  reply[#reply + 1], reply[#reply + 2] = id, data
+  reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = id, data, frame
 end
 if isWaiting() then reply[2] = 1 end
 return reply`
 
-type Reply = readonly [isMine: number, hasMore?: number, ...idsAndData: string[]]
+const NO_FRAME = Buffer.alloc(0)
+
+type Reply = readonly [isMine: number, hasMore?: number, ...jobs: Buffer[]]
 
 /**
  * Fetches jobs of a queue while this worker has the turn.
@@ -103,7 +106,7 @@ export class JobFetcher {
     this.#workerId = workerId
     this.#marks = { idle: `${MARK.idle}${workerId}`, busy: `${MARK.busy}${workerId}` }
     this.#lockDurationMs = lockDurationMs
-    this.#run = defineScript(redis, FETCH)
+    this.#run = defineScript(redis, FETCH, { isBinary: true })
     this.#deleteIfEqual = defineScript(redis, DELETE_IF_EQUAL)
   }
 
@@ -161,7 +164,10 @@ export class JobFetcher {
         this.#lockDurationMs,
       ],
     )
-    const jobs = pairsOf(fields).map(([id, json]) => ({ id, token, json }))
+    const jobs = Array.from({ length: fields.length / 3 }, (_, i) => {
+      const [id, json, frame = NO_FRAME] = fields.slice(3 * i, 3 * i + 3)
+      return { id: String(id), token, json: String(json), frame }
+    })
     return { isMine: isMine === 1, jobs, hasMore: hasMore === 1 }
   }
 }

@@ -1,7 +1,7 @@
 import type { RedisScript } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { addScript, addScriptArguments } from './bullmq-internals.ts'
-import type { Chunk } from './chunk.ts'
+import { type Chunk, type ChunkData, FRAME_FIELD } from './chunk.ts'
 import { type QueueNames, totalsField } from './queue-names.ts'
 
 /** It is not known whether Redis has the chunk, so its entries must not be acknowledged. */
@@ -68,8 +68,8 @@ const OWN_KEYS = 3
 
 /**
  * KEYS: the keys of BullMQ's add script, the chunk's job, the record of its batch, the totals, then the records, then the quota of each
- * record. ARGV: the arguments of BullMQ's add script, the number of rows of the chunk, or -1 without a chunk, and the fence in ms since
- * 1970. If there are records, also their lifetime in ms, the number of records that a quota allows, and the values of the records; an empty
+ * record. ARGV: the arguments of BullMQ's add script, the number of rows of the chunk, or -1 without a chunk, the fence in ms since
+ * 1970, and the frame. If there are records, also their lifetime in ms, the number of records that a quota allows, and the values of the records; an empty
  * one is not stored. Returns Redis' clock, and whether the fence has passed, in which case it stores nothing. If any record exists already,
  * or has no room in its quota, it stores nothing and also returns what it found for each record. A second run adds no job: the
  * chunk is in the queue, or in a batch, from which it may have left the queue already. As a job it would wait, perhaps for longer than the
@@ -91,6 +91,7 @@ local function add()
   local job, batch, totals = unpack(KEYS, ${addScript.keys + 1}, ${addScript.keys + OWN_KEYS})
   if redis.call('EXISTS', job, batch) > 0 then return end
   addJob()
+  redis.call('HSET', job, '${FRAME_FIELD}', ARGV[${addScript.args + 3}])
   redis.call('HINCRBY', totals, '${totalsField.added}', rows)
 end
 local time = redis.call('TIME')
@@ -105,8 +106,8 @@ if count == 0 then
 end
 
 local function record(i) return KEYS[recordsFrom + i] end
-local function text(i) return ARGV[${addScript.args + 4} + i] end
-local windowMs, recordsMax = tonumber(ARGV[${addScript.args + 3}]), tonumber(ARGV[${addScript.args + 4}])
+local function text(i) return ARGV[${addScript.args + 5} + i] end
+local windowMs, recordsMax = tonumber(ARGV[${addScript.args + 4}]), tonumber(ARGV[${addScript.args + 5}])
 local partMs = math.ceil(windowMs / ${QUOTA_PARTS})
 local partEndMs = (math.floor((nowMs + windowMs) / partMs) + 1) * partMs
 
@@ -170,11 +171,12 @@ export type AddScript = RedisScript<
  */
 export async function prepareAdd(
   script: AddScript,
-  queue: Queue<Chunk>,
+  queue: Queue<ChunkData>,
   names: QueueNames,
   { chunkId, chunk, records = [], recordLimits }: Add,
 ): Promise<(fenceMs: number) => Promise<AddReply>> {
-  const job = await addScriptArguments(queue, chunkId, chunk ?? NO_CHUNK)
+  const { frame, ...data } = chunk ?? NO_CHUNK
+  const job = await addScriptArguments(queue, chunkId, data)
   const keys = [
     ...job.slice(0, addScript.keys).map(String),
     names.jobKey(chunkId),
@@ -193,6 +195,7 @@ export async function prepareAdd(
       ...jobArgs,
       chunk?.rows ?? -1,
       fenceMs,
+      frame,
       ...recordArgs,
     ])
     return { redisMs, isLate: isLate === 1, found }
@@ -200,4 +203,4 @@ export async function prepareAdd(
 }
 
 /** Stands in for the chunk if there is none. */
-const NO_CHUNK: Chunk = { v: 1, rows: 0, bytes: 0, frame: '' }
+const NO_CHUNK: Chunk = { v: 2, rows: 0, bytes: 0, frame: Buffer.alloc(0) }

@@ -14,7 +14,7 @@ it('completes a job that was fetched again while its completion was in flight, w
       return 1
     })
     .mockResolvedValueOnce(1)
-  const redis = { evalsha: finish } as unknown as RedisConnection
+  const redis = { call: finish } as unknown as RedisConnection
   const finishBatch = batchFinisher(plainRedis(redis), queueNames('test'), jobs)
   expect(await finishBatch({ id: 'a-batch', members: ['a-chunk'] }, 0)).toBe(true)
   expect(finish.mock.calls.map((args) => args.includes('another-token'))).toEqual([false, true])

@@ -1,23 +1,26 @@
 import { createRedisBackend, isNotConnectionError, type Job, Worker } from 'bullmq'
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { addScript, addScriptArguments } from '../src/bullmq-internals.ts'
-import type { Chunk } from '../src/chunk.ts'
+import { type ChunkData, FRAME_FIELD } from '../src/chunk.ts'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
 import type { ChunkQueue } from '../src/chunk-queue.ts'
+import { FailedChunks } from '../src/failed-chunks.ts'
 import { QueueFullError } from '../src/recorded-add.ts'
 import { chunkJobName, shardNames } from '../src/queue-names.ts'
 import { chunkOf, ConsumerFixture, fetchMine, useTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
 
 // What Sluice relies on beyond the types of BullMQ. Every version of BullMQ that Sluice uses must pass these tests.
 
-type ChunkJob = Job<Chunk, void>
-type ChunkWorker = Worker<Chunk, void>
+type ChunkJob = Job<ChunkData, void>
+type ChunkWorker = Worker<ChunkData, void>
 
 /** The value of held-jobs.ts. */
 const STALLED_COUNT_MAX = 1_000_000_000
 /** The token of our locks. */
 const TOKEN = 'our-token'
-const chunk = chunkOf('row\n')
+const chunk = chunkOf('row')
+/** What BullMQ gets of it. */
+const { frame: _frame, ...chunkData } = chunk
 
 const server = useTestRedis()
 let bullmq: ConsumerFixture
@@ -29,7 +32,7 @@ beforeEach(() => {
 /** A worker of BullMQ that fetches on request, and never blocks. */
 function openWorker(options: { lockDuration?: number; stalledInterval?: number } = {}): ChunkWorker {
   const { redis: connection, names } = bullmq
-  const worker: ChunkWorker = new Worker<Chunk, void>(
+  const worker: ChunkWorker = new Worker<ChunkData, void>(
     names.queue,
     null,
     { connection, prefix: names.queuePrefix, autorun: false, maxStalledCount: STALLED_COUNT_MAX, ...options },
@@ -44,9 +47,24 @@ const fetchJob = (worker: ChunkWorker): Promise<ChunkJob | undefined> =>
 
 /** A job as Redis stores it. Its options are parsed, and fields that differ between jobs are left out. */
 async function storedJob(id: string, { redis, names } = bullmq): Promise<Record<string, unknown>> {
-  const { timestamp, opts = '{}', ...fields } = await redis.hgetall(names.jobKey(id))
+  const { timestamp, opts = '{}', [FRAME_FIELD]: _text, ...fields } = await redis.hgetall(names.jobKey(id))
   const { jobId, ...options } = JSON.parse(opts) as { jobId?: string }
-  return { ...fields, options, hasTimestamp: Number(timestamp) > 0, hasItsId: jobId === id }
+  const frame = await storedFrame(id, { redis, names })
+  return { ...fields, frame, options, hasTimestamp: Number(timestamp) > 0, hasItsId: jobId === id }
+}
+
+/** The field of a job that BullMQ does not know. Null if the job does not exist, or has no such field. */
+function storedFrame(
+  id: string,
+  { redis, names }: Pick<ConsumerFixture, 'redis' | 'names'> = bullmq,
+): Promise<Buffer | null> {
+  return redis.hgetBuffer(names.jobKey(id), FRAME_FIELD)
+}
+
+async function openChunkQueue(): Promise<ChunkQueue> {
+  const chunkQueue = bullmq.openChunkQueue()
+  await vi.waitUntil(() => chunkQueue.isConnected)
+  return chunkQueue
 }
 
 /** Adds a chunk with one record by `ChunkQueue.add`. */
@@ -57,11 +75,14 @@ function addRecorded(chunkQueue: ChunkQueue, id: string): Promise<unknown> {
   return chunkQueue.add(id, chunk, performance.now() + WAIT_MS, { records, recordLimits })
 }
 
-/** Whether a job exists, and an add of another chunk with its id changes nothing. */
-async function expectKept(id: string): Promise<void> {
-  const before = [await storedJob(id), await bullmq.counts()]
-  await bullmq.add(id, chunkOf('another row\n'))
-  expect([await storedJob(id), await bullmq.counts()]).toEqual(before)
+/** Whether a job exists, and an add of another chunk with its id changes nothing, by BullMQ and by `ChunkQueue`. */
+async function expectKept(id: string, chunkQueue: ChunkQueue): Promise<void> {
+  const [before, counts] = [await storedJob(id), await bullmq.counts()]
+  expect(before).toMatchObject({ data: JSON.stringify(chunkData), frame: chunk.frame })
+  const another = { ...chunkOf('another row'), rows: 2 }
+  await bullmq.add(id, another)
+  await chunkQueue.add(id, another, performance.now() + WAIT_MS)
+  expect([await storedJob(id), await bullmq.counts()]).toEqual([before, counts])
 }
 
 it.each(shardNames('test', 2))(
@@ -75,46 +96,47 @@ it.each(shardNames('test', 2))(
 
 it('a job exists, and is not added again, while it is waiting, active, failed or delayed, but not after its completion', async () => {
   const { redis, names } = bullmq
-  const worker = openWorker()
+  const [worker, chunkQueue] = [openWorker(), await openChunkQueue()]
   for (const id of ['first', 'second', 'third']) await bullmq.add(id)
   // The last one is the oldest.
   expect(await redis.lindex(names.waitKey, -1)).toBe('first')
-  await expectKept('first')
+  await expectKept('first', chunkQueue)
   const jobs = [await fetchJob(worker), await fetchJob(worker), await fetchJob(worker)]
   expect(await redis.llen(names.waitKey)).toBe(0)
-  await expectKept('first')
+  await expectKept('first', chunkQueue)
   await jobs[0]?.moveToFailed(new Error('a bug'), TOKEN, false)
   await jobs[1]?.moveToDelayed(Date.now() + 60_000, TOKEN)
   await jobs[2]?.moveToCompleted(undefined, TOKEN, false)
-  for (const id of ['first', 'second']) await expectKept(id)
+  for (const id of ['first', 'second']) await expectKept(id, chunkQueue)
   expect(await redis.exists(names.jobKey('first'), names.jobKey('second'))).toBe(2)
   expect(await redis.exists(names.jobKey('third'))).toBe(0)
   await bullmq.add('third')
   expect(await bullmq.waiting()).toEqual(['third'])
 })
 
-it('an add by its script, alone or within the script of ChunkQueue, makes the same job as Queue.add', async () => {
+it('an add by its script makes the same job as Queue.add, and within the script of ChunkQueue the same with a frame', async () => {
   const { queue, redis } = bullmq
-  await bullmq.add('by-queue')
-  const values = await addScriptArguments(queue, 'by-script', chunk)
+  await queue.add(chunkJobName, chunkData, { jobId: 'by-queue' })
+  const values = await addScriptArguments(queue, 'by-script', chunkData)
   expect(addScript).toMatchObject({ keys: 9, args: 3 })
   expect(values).toHaveLength(addScript.keys + addScript.args)
   expect(await redis.eval(addScript.lua, addScript.keys, ...values)).toBe('by-script')
-  const chunkQueue = bullmq.openChunkQueue()
-  await vi.waitUntil(() => chunkQueue.isConnected)
+  const chunkQueue = await openChunkQueue()
   await chunkQueue.add('by-chunk-queue', chunk, performance.now() + WAIT_MS)
   await addRecorded(chunkQueue, 'recorded')
   const byQueue = await storedJob('by-queue')
-  expect(byQueue).toMatchObject({ name: chunkJobName, data: JSON.stringify(chunk), hasItsId: true })
-  for (const id of ['by-script', 'by-chunk-queue', 'recorded']) expect(await storedJob(id)).toEqual(byQueue)
+  const data = JSON.stringify(chunkData)
+  expect(byQueue).toMatchObject({ name: chunkJobName, data, frame: null, hasItsId: true })
+  expect(await storedJob('by-script')).toEqual(byQueue)
+  for (const id of ['by-chunk-queue', 'recorded'])
+    expect(await storedJob(id)).toEqual({ ...byQueue, frame: chunk.frame })
   expect(await bullmq.waiting()).toEqual(['by-queue', 'by-script', 'by-chunk-queue', 'recorded'])
   // Nothing reads the stream of events.
   expect(await redis.xlen(bullmq.names.jobKey('events'))).toBeLessThan(200)
 })
 
 it('both adds of ChunkQueue reject with QueueFullError and store nothing while Redis is out of memory', async () => {
-  const chunkQueue = bullmq.openChunkQueue()
-  await vi.waitUntil(() => chunkQueue.isConnected)
+  const chunkQueue = await openChunkQueue()
   await addRecorded(chunkQueue, 'before')
   const before = await bullmq.content()
   await bullmq.whileFull(async () => {
@@ -129,7 +151,9 @@ it('both adds of ChunkQueue reject with QueueFullError and store nothing while R
 interface Step {
   /** How the job is prepared: only added, or fetched as well. */
   readonly from: 'waiting' | 'active'
-  readonly data?: Chunk
+  readonly data?: typeof chunk
+  /** Whether it deletes the job, with its frame. */
+  readonly deletes?: true
   readonly byBullmq: (worker: ChunkWorker, job: ChunkJob | undefined) => Promise<unknown>
   readonly byConsumer: (consumer: ChunkConsumer) => Promise<unknown>
 }
@@ -142,12 +166,13 @@ const steps: Readonly<Record<string, Step>> = {
   },
   delayed: {
     from: 'waiting',
-    data: { ...chunk, v: 2 as 1 },
+    data: { ...chunk, v: 3 as 2 },
     byBullmq: async (worker) => (await fetchJob(worker))?.moveToDelayed(Date.now() + 5_000, TOKEN),
     byConsumer: (consumer) => fetchMine(consumer, 1),
   },
   completed: {
     from: 'active',
+    deletes: true,
     byBullmq: async (_worker, job) => job?.moveToCompleted(undefined, TOKEN, false),
     byConsumer: (consumer) => consumer.finish({ id: 'a-batch', members: ['a-chunk'] }, undefined),
   },
@@ -184,8 +209,8 @@ async function stateOf(fixture: ConsumerFixture): Promise<unknown> {
 }
 
 it.each(Object.entries(steps))(
-  'a job that is %s by the consumer is stored in Redis as if BullMQ had done it',
-  async (_name, { from, data = chunk, byBullmq, byConsumer }) => {
+  'a job that is %s by the consumer is stored in Redis as if BullMQ had done it, and has its frame as long as it exists',
+  async (_name, { from, data = chunk, deletes, byBullmq, byConsumer }) => {
     const other = new ConsumerFixture(server.url)
     const [worker, consumer] = [openWorker(), other.openConsumer()]
     for (const fixture of [bullmq, other]) {
@@ -198,6 +223,48 @@ it.each(Object.entries(steps))(
     await byBullmq(worker, job)
     await byConsumer(consumer)
     expect(await stateOf(other)).toEqual(await stateOf(bullmq))
+    for (const fixture of [bullmq, other]) {
+      expect(await storedFrame('a-chunk', fixture)).toEqual(deletes === true ? null : chunk.frame)
+      expect(await fixture.redis.exists(fixture.names.jobKey('a-chunk'))).toBe(deletes === true ? 0 : 1)
+      expect(await storedFrame('newer', fixture)).toEqual(chunk.frame)
+    }
+  },
+)
+
+interface Operator {
+  readonly retry: () => Promise<unknown>
+  readonly remove: () => Promise<unknown>
+}
+
+const operators: Readonly<Record<string, () => Operator>> = {
+  BullMQ: () => ({
+    retry: async () => (await bullmq.queue.getJob('a-chunk'))?.retry('failed'),
+    remove: () => bullmq.queue.remove('a-chunk'),
+  }),
+  FailedChunks: () => {
+    const { redis, names } = bullmq
+    const failed = new FailedChunks({ redis, shards: [names], makeId: () => 'a-batch' })
+    onTestFinished(() => failed.close())
+    return { retry: () => failed.retry('all'), remove: () => failed.purge('all') }
+  },
+}
+
+it.each(Object.entries(operators))(
+  'a failed job that %s retries is fetched with its frame, and one that it removes leaves none',
+  async (_name, open) => {
+    const { redis, names } = bullmq
+    const [operator, consumer, chunkQueue] = [open(), bullmq.openConsumer(), await openChunkQueue()]
+    await chunkQueue.add('a-chunk', chunk, performance.now() + WAIT_MS)
+    await fetchMine(consumer, 1)
+    await consumer.fail('a-chunk', new Error('a bug'))
+    await operator.retry()
+    expect(await bullmq.counts()).toEqual({ waiting: 1 })
+    expect(await storedFrame('a-chunk')).toEqual(chunk.frame)
+    expect((await fetchMine(consumer, 1)).chunks).toMatchObject([{ id: 'a-chunk', frame: chunk.frame }])
+    await consumer.fail('a-chunk', new Error('a bug'))
+    expect(await storedFrame('a-chunk')).toEqual(chunk.frame)
+    await operator.remove()
+    expect(await redis.keys(`${names.jobKey('a-chunk')}*`)).toEqual([])
   },
 )
 
@@ -222,6 +289,7 @@ it.each([
     expect(await redis.hget(names.jobKey('a-chunk'), 'stc')).toBe(String(STALLED_COUNT_MAX - 1))
     // BullMQ fails a job that has this field when it is fetched.
     expect(await redis.hexists(names.jobKey('a-chunk'), 'defa')).toBe(0)
+    expect(await storedFrame('a-chunk')).toEqual(chunk.frame)
   },
 )
 

@@ -29,9 +29,12 @@ async function openProxied(): Promise<{ readonly proxy: FaultProxy; readonly pro
 }
 
 describe('a chunk of an unknown format', () => {
-  it('waits for another worker, by the clock of Redis', async () => {
+  it.each([
+    ['columns', { columns: '0123abcd' }],
+    ['version', { v: 3 as 2 }],
+  ])('waits for another worker, by the clock of Redis: its %s', async (_what, unknown) => {
     const wallMs = Date.now
-    await fixture.add('new', { ...chunkOf('row\n'), columns: '0123abcd' })
+    await fixture.add('new', { ...chunkOf('row'), ...unknown })
     await fixture.add('next')
     const consumer = fixture.openConsumer()
     vi.spyOn(Date, 'now').mockImplementation(() => wallMs() + 3_600_000)
@@ -78,14 +81,14 @@ describe('load', () => {
     const consumer = fixture.openConsumer()
     const chunks = await consumer.load(ids)
     expect(chunks?.map(({ id }) => id)).toEqual(ids)
-    expect(chunks?.[0]?.frame).toEqual(Buffer.from(chunkOf('row\n').frame, 'base64'))
+    expect(chunks?.[0]?.frame).toEqual(chunkOf('row').frame)
     expect(consumer.heldChunks).toBe(0)
     expect(await fixture.counts()).toEqual({ waiting: ids.length })
     expect(await consumer.load([...ids, 'gone'])).toBeUndefined()
   })
 
   it('throws if a job has an unknown format', async () => {
-    await fixture.add('new', { ...chunkOf('row\n'), v: 2 as 1 })
+    await fixture.add('new', { ...chunkOf('row'), v: 3 as 2 })
     await expect(fixture.openConsumer().load(['new'])).rejects.toThrow('unknown format')
   })
 })

@@ -1,4 +1,5 @@
 import { FaultProxy } from '@sluice/harness'
+import { namedRows } from '@sluice/rows/testing'
 import {
   closeRedis,
   connectRedis,
@@ -25,7 +26,7 @@ const CLOCK_STEP_MS = 8_000
 const ATTEMPT_MS = 200
 const HOUR_MS = 3_600_000
 
-const chunk = encodeChunk(2, Buffer.from('{"a":1}\n{"b":2}\n'))
+const chunk = encodeChunk(2, namedRows('a', 'b'))
 /** The same queue, without the proxy. */
 let fixture: ConsumerFixture
 let proxy: FaultProxy

@@ -47,7 +47,7 @@ describe('while Redis is above its maxmemory', () => {
   })
 
   it('each step is possible as the first one', async () => {
-    await fixture.add('new', { ...chunkOf('row\n'), v: 2 as 1 })
+    await fixture.add('new', { ...chunkOf('row'), v: 3 as 2 })
     await fixture.addMany(4)
     await fixture.redis.hset(fixture.names.jobKey('chunk-3'), 'data', 'null')
     const consumer = fixture.openConsumer()

@@ -57,8 +57,8 @@ describe('the renewal of locks', () => {
     for (let n = 0; n < count; n += 1) jobs.add({ id: `job-${n}`, token: 'a-token' })
     const logger = createLogger('test', 'silent')
     // Only the stalled check has this argument.
-    const evalsha = async (...args: readonly unknown[]) => (args.includes(1_000_000_000) ? null : renew())
-    const redis = { evalsha } as unknown as RedisConnection
+    const call = async (...args: readonly unknown[]) => (args.includes(1_000_000_000) ? null : renew())
+    const redis = { call } as unknown as RedisConnection
     const locks = new JobLocks({ redis, names: queueNames('test'), lockDurationMs: LOCK_MS, logger }, jobs)
     onTestFinished(() => locks.stop())
     return { jobs, warn: vi.spyOn(logger, 'warn') }

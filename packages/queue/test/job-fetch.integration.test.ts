@@ -38,7 +38,7 @@ describe('a fetch', () => {
 
   it('returns a delayed chunk when it is due by the clock of Redis, whatever the clock of the worker', async () => {
     const wallMs = Date.now
-    await fixture.queue.add('chunk', chunkOf('row\n'), { jobId: 'a-chunk', delay: 1_000 })
+    await fixture.add('a-chunk', chunkOf('row'), { delay: 1_000 })
     const consumer = fixture.openConsumer()
     vi.spyOn(Date, 'now').mockImplementation(() => wallMs() + 3_600_000)
     expect(await fetchMine(consumer, 1)).toEqual({ turn: 'mine', chunks: [], hasMore: false })
@@ -65,7 +65,7 @@ describe('a fetch', () => {
   it('without a result writes nothing to disk, with and without the turn, and while a chunk is delayed', async () => {
     const consumer = fixture.openConsumer()
     const other = fixture.openConsumer()
-    await fixture.queue.add('chunk', chunkOf('row\n'), { jobId: 'a-chunk', delay: 60_000 })
+    await fixture.add('a-chunk', chunkOf('row'), { delay: 60_000 })
     await fetchMine(consumer, 1)
     const written = (): Promise<number> => fixture.statistic('persistence', 'aof_current_size')
     const before = await written()

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { FRAME_FIELD } from '../src/chunk.ts'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
 import { chunkOf, ConsumerFixture, fetchIds, fetchMine, useTestRedis } from './support/consumer-fixture.ts'
 
@@ -38,14 +39,16 @@ describe('requeue', () => {
 })
 
 it('fail moves a chunk to the failed jobs, complete and with the reason, unless another worker has locked it', async () => {
-  const chunk = chunkOf('row\n')
+  const chunk = chunkOf('row')
+  const { frame, ...data } = chunk
   for (const id of ['a-chunk', 'taken']) await fixture.add(id, chunk)
   await fetchMine(consumer, 2)
   await fixture.redis.set(fixture.lockKey('taken'), 'another-token')
   for (const id of ['a-chunk', 'taken']) await consumer.fail(id, new Error('a bug'))
   expect(await fixture.counts()).toEqual({ failed: 1, active: 1 })
   const [job] = await fixture.queue.getFailed()
-  expect(job).toMatchObject({ id: 'a-chunk', failedReason: 'a bug', data: chunk })
+  expect(job).toMatchObject({ id: 'a-chunk', failedReason: 'a bug', data })
+  expect(await fixture.redis.hgetBuffer(fixture.names.jobKey('a-chunk'), FRAME_FIELD)).toEqual(frame)
   expect(job?.stacktrace?.[0]).toContain('Error: a bug')
   expect(consumer.heldChunks).toBe(0)
   expect(fixture.errors).toHaveBeenCalledOnce()

@@ -92,7 +92,7 @@ function openQueue(shard: number, url = server.url): { queue: ChunkQueue; connec
 }
 
 const add = (queue: ChunkQueue, id: string, withinMs = ADD_DEADLINE_MS): Promise<unknown> =>
-  queue.add(id, chunkOf('row\n'), performance.now() + withinMs)
+  queue.add(id, chunkOf('row'), performance.now() + withinMs)
 
 describe('an add to a shard', () => {
   it('stores nothing if the shard cannot be recorded', async () => {

@@ -2,7 +2,7 @@ import * as columns from './columns'
 import { COLUMNS_MAX, VALUES } from './memory'
 import { Metadata } from './metadata'
 import { Names } from './names'
-import { Rows } from './rows'
+import { FIRST_COLUMN, Rows } from './rows'
 import { ESCAPED } from './strings'
 import { Node, TEXT } from './tape'
 
@@ -29,23 +29,19 @@ export class Draft {
 
   /** Writes the row. */
   static finish(): void {
-    Rows.begin()
-    if (Draft.hasTime) Rows.writeTime(Draft.timeUs)
-    else Rows.writeReceivedAt()
+    Rows.begin(Draft.hasTime ? Draft.timeUs : Rows.receivedAtUs)
     for (let column = columns.timestamp + 1; column < columns.metadata; column += 1)
-      writeColumn(Draft.valueOf(column))
-    if (Metadata.isEscaped) Rows.writeText(Metadata.start, Metadata.end)
-    else Rows.write(Metadata.start, Metadata.end)
+      writeColumn(FIRST_COLUMN + column, Draft.valueOf(column))
+    Rows.write(FIRST_COLUMN + columns.metadata, Metadata.start, Metadata.bytes)
     Rows.finish()
   }
 }
 
-function writeColumn(address: i32): void {
-  if (address === 0) return Rows.writeNothing()
+function writeColumn(column: i32, address: i32): void {
+  if (address === 0) return Rows.writeNothing(column)
   const value = Node.of(address)
-  if (value.kind === TEXT) Rows.writeText(value.start, value.end)
-  else if (value.has(ESCAPED)) Rows.writeDecoded(value.start, value.end)
-  else Rows.write(value.start, value.end)
+  if (value.kind !== TEXT && value.has(ESCAPED)) Rows.writeDecoded(column, value.start, value.end)
+  else Rows.write(column, value.start, value.bytes)
 }
 
 /** A string, decoded. */

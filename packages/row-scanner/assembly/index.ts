@@ -34,9 +34,8 @@ export {
   ORIGIN_BYTES_MAX,
   PIECES,
   POWERS,
-  RECEIVED_AT,
-  ROW_OWN_BYTES_MAX,
-  ROW_START,
+  PROJECT,
+  PROJECT_BYTES_MAX,
   ROWS,
   TAPE,
   TAPE_BYTES_MAX,
@@ -72,7 +71,9 @@ export function rowCount(): i32 {
   return Rows.count
 }
 
+/** The end of the blocks at `ROWS`. */
 export function rowsEnd(): i32 {
+  Rows.pack()
   return Rows.end
 }
 
@@ -142,9 +143,14 @@ export function useWords(
   makeConstants(contractLevels, contractEnvironments)
 }
 
-/** Called after JavaScript has written another prefix: the lengths of the strings at `ROW_START` and `RECEIVED_AT`. */
-export function setStamp(rowStart: i32, receivedAt: i32): void {
-  Rows.stamp(rowStart, receivedAt)
+/** Called after JavaScript has written another project to `PROJECT`. @param expiresOn days since 1970 */
+export function setStamp(projectBytes: i32, receivedAtMs: i64, expiresOn: i32): void {
+  Rows.stamp(projectBytes, receivedAtMs, expiresOn)
+}
+
+/** The last twelve bits of the first number of the id that was written last. */
+export function idCounter(): i32 {
+  return Ids.counter - 1
 }
 
 /** Called after JavaScript has written the first id of another millisecond to `ID`. */

@@ -9,6 +9,5 @@ export declare const rowBytesPerRequestMax: i32
 /** A piece of a request ends when it has this many rows or bytes. */
 export declare const pieceRowsMax: i32
 export declare const pieceBytesMax: i32
-/** The ids that differ only in their counter, and the place of its three digits. */
+/** The ids that differ only in their counter. */
 export declare const idsPerMs: i32
-export declare const idCounterAt: i32

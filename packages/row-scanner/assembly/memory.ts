@@ -3,9 +3,8 @@
 /** The room after each area. Bytes are read and copied sixteen at a time, so up to fifteen bytes after an end are touched as well. */
 export const SLACK: i32 = 64
 export const BODY_BYTES_MAX: i32 = 5_242_880
-/** An upper bound of the part of a row that is not from the body: the columns that the server adds, a timestamp, tabs. */
-export const ROW_OWN_BYTES_MAX: i32 = 1_024
-/** An upper bound of the number of columns that come from an entry. JavaScript checks it. */
+/** Upper bounds that JavaScript checks: the bytes of a project's id, and the number of columns. */
+export const PROJECT_BYTES_MAX: i32 = 256
 export const COLUMNS_MAX: i32 = 16
 
 /** The table of fields that JavaScript writes: see `fields.ts`. The compiler uses the memory before it. */
@@ -15,11 +14,12 @@ export const FIELDS_BYTES_MAX: i32 = 0x2000
 export const FOLLOWING: i32 = FIELDS + FIELDS_BYTES_MAX
 /** For each column: the node of its value in the current entry; 0 if the entry has none. i32 each. */
 export const VALUES: i32 = FOLLOWING + (COLUMNS_MAX + 1) * 4
-/** The prefix of all rows of a request, and the time of receipt. Each has at most half of `ROW_OWN_BYTES_MAX` bytes. */
-export const ROW_START: i32 = 0x6800
-export const RECEIVED_AT: i32 = ROW_START + ROW_OWN_BYTES_MAX / 2 + SLACK
+/** The id of the project of a request. */
+export const PROJECT: i32 = 0x6800
 /** The id of the last row, or the first one of another millisecond. */
-export const ID: i32 = RECEIVED_AT + ROW_OWN_BYTES_MAX / 2 + SLACK
+export const ID: i32 = PROJECT + PROJECT_BYTES_MAX + SLACK
+/** Where each column ends: i32 each. */
+export const COLUMN_ENDS: i32 = ID + SLACK
 /** Names and words in ASCII: see `literals.ts`. Written when the module starts, in its first page. */
 export const LITERALS: i32 = 0x7000
 export const LITERALS_MAX: i32 = 128
@@ -78,8 +78,11 @@ export const MESSAGE_BYTES_MAX: i32 = 131_072
 export const ROWS: i32 = MESSAGE + MESSAGE_BYTES_MAX + SLACK
 /** All rows of a request, and one more. What many records have in common is in each of their rows: JavaScript checks that there is room. */
 export const ROWS_ROOM: i32 = 40 * 1_048_576
+/** The values of each column of the rows that are not in a block yet: see `rows.ts`. A block ends long before a column has no room. */
+export const COLUMNS: i32 = ROWS + ROWS_ROOM + SLACK
+export const COLUMN_ROOM: i32 = 2 * BODY_BYTES_MAX
 /** A hash table for the names of large objects: see `names.ts`. At most a fifth of the bytes of a body are names. */
-export const TABLE: i32 = ROWS + ROWS_ROOM + SLACK
+export const TABLE: i32 = COLUMNS + COLUMNS_MAX * COLUMN_ROOM + SLACK
 export const TABLE_SLOTS: i32 = 2_097_152
 /** The addresses of the names of unknown fields in the current entry. i32 each. */
 export const UNKNOWN: i32 = TABLE + TABLE_SLOTS * 8

@@ -37,8 +37,6 @@ import { BYTES, CLEAN, HEX, Node, NODE_BYTES, OBJECT, REPEATED, STRING, TEXT } f
 export class Metadata {
   static start: i32 = METADATA
   static end: i32 = METADATA
-  /** Whether it may have a backslash. */
-  static isEscaped: bool = false
   /** The objects and arrays that are open at its deepest place, its own object included. */
   static levels: i32 = 1
   /** The names of its own object. Not known of an object that is used as it is. */
@@ -57,7 +55,6 @@ export class Metadata {
   static use(object: Node): void {
     Metadata.start = object.start
     Metadata.end = object.end
-    Metadata.isEscaped = object.has(ESCAPED)
     Metadata.levels = object.levels
   }
 
@@ -74,7 +71,6 @@ export class Metadata {
   static beginAt(start: i32): void {
     Metadata.start = start
     Metadata.end = start
-    Metadata.isEscaped = false
     Metadata.levels = 1
     Metadata.names = 0
     Metadata.byte(OPEN_BRACE)
@@ -161,9 +157,8 @@ export class Metadata {
   }
 
   /** Adds members that were written before, each with a comma after it. */
-  static addWritten(from: i32, end: i32, isEscaped: bool): void {
+  static addWritten(from: i32, end: i32): void {
     Metadata.copy(from, end)
-    if (isEscaped) Metadata.isEscaped = true
   }
 
   private static byte(byte: u8): void {
@@ -204,7 +199,6 @@ export class Metadata {
     const kind = node.kind
     if (kind === TEXT) return Metadata.string(node.start, node.end)
     if (kind > TEXT) return Metadata.scalar(address)
-    if (node.has(ESCAPED)) Metadata.isEscaped = true
     if (kind === STRING) return Metadata.copy(node.start - 1, node.end + 1)
     if (kind < STRING || node.has(CLEAN)) return Metadata.copy(node.start, node.end)
     if (kind === OBJECT) {
@@ -245,7 +239,6 @@ export class Metadata {
       // Nothing to escape, or it is after the string.
       if (plain === 16 || at === end) continue
       to = writeEscape(to, load<u8>(at))
-      Metadata.isEscaped = true
       at += 1
     }
     Metadata.end = to

@@ -46,8 +46,6 @@ const PIECE_BYTES: i32 = 12
 export class Records {
   static count: i32 = 0
   static pieces: i32 = 0
-  private static rowsBefore: i32 = 0
-  private static pieceStart: i32 = ROWS
   /** The metadata of rejected records: each of thousands may repeat what they have in common. */
   private static rejectedBytes: i32 = 0
 
@@ -56,8 +54,6 @@ export class Records {
     Errors.clear()
     Records.count = 0
     Records.pieces = 0
-    Records.rowsBefore = 0
-    Records.pieceStart = ROWS
     Records.rejectedBytes = 0
   }
 
@@ -77,9 +73,8 @@ export class Records {
     if (Records.count === recordsPerRequestMax) return TOO_MANY_RECORDS
     Draft.finish()
     Records.count += 1
-    if (Rows.end - ROWS + Records.rejectedBytes > rowBytesPerRequestMax) return ROWS_TOO_LARGE
-    if (Rows.count - Records.rowsBefore >= pieceRowsMax || Rows.end - Records.pieceStart >= pieceBytesMax)
-      Records.endPiece()
+    if (Records.isTooLarge) return ROWS_TOO_LARGE
+    if (Rows.open >= pieceRowsMax || Rows.bytes >= pieceBytesMax) Records.endPiece()
     return 0
   }
 
@@ -99,7 +94,7 @@ export class Records {
     if (where === PATH) Errors.addPath(error, pathStart, pathEnd)
     Records.count += 1
     Records.rejectedBytes += Metadata.bytes
-    return Rows.end - ROWS + Records.rejectedBytes > rowBytesPerRequestMax ? ROWS_TOO_LARGE : 0
+    return Records.isTooLarge ? ROWS_TOO_LARGE : 0
   }
 
   /** Takes a record that is not JSON. */
@@ -112,17 +107,20 @@ export class Records {
 
   /** Ends the last piece. */
   static finish(): void {
-    if (Rows.count > Records.rowsBefore) Records.endPiece()
+    if (Rows.open > 0) Records.endPiece()
+  }
+
+  private static get isTooLarge(): bool {
+    return Rows.end - ROWS + Rows.bytes + Records.rejectedBytes > rowBytesPerRequestMax
   }
 
   private static endPiece(): void {
     const piece = changetype<Piece>(PIECES + min(Records.pieces, PIECES_MAX - 1) * PIECE_BYTES)
+    piece.rows = Rows.open
+    Rows.pack()
     piece.rowsEnd = Rows.end
-    piece.rows = Rows.count - Records.rowsBefore
     piece.records = Records.count
     Records.pieces += 1
-    Records.rowsBefore = Rows.count
-    Records.pieceStart = Rows.end
   }
 }
 

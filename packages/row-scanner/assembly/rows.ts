@@ -1,114 +1,141 @@
-import { BACKSLASH, copy, NEWLINE, TAB } from './bytes'
+import { copy } from './bytes'
+import * as columns from './columns'
 import { Ids } from './ids'
-import { RECEIVED_AT, ROW_START, ROWS } from './memory'
-import { Escape, writeCharacter } from './strings'
-import { writeTime } from './timestamps'
+import { COLUMN_ENDS, COLUMN_ROOM, COLUMNS, PROJECT, ROWS } from './memory'
+import { decode } from './strings'
 
-const LETTER_T: u8 = 0x74
-const LETTER_N: u8 = 0x6e
+/** The columns before the timestamp, which is the first one that comes from an entry. */
+const PROJECT_ID: i32 = 0
+const RECEIVED_AT: i32 = 1
+const EXPIRES_ON: i32 = 2
+const ID: i32 = 3
+export const FIRST_COLUMN: i32 = 4
 
-/** The rows of a body, in ClickHouse's TabSeparated format. */
+const US_PER_MS: i64 = 1_000
+const COUNT: i32 = columns.count
+
+/**
+ * The rows of a body: the values of each column, in ClickHouse's Native format, in an area of its own. `pack` makes a block of them at
+ * `ROWS`, as `Block` of @sluice/rows describes.
+ */
 export class Rows {
+  /** The end of the last block. */
   static end: i32 = ROWS
+  /** The number of rows in all blocks and in the columns. */
   static count: i32 = 0
-  private static startBytes: i32 = 0
-  private static receivedAtBytes: i32 = 0
+  /** The bytes and the rows in the columns. */
+  static bytes: i32 = 0
+  static open: i32 = 0
+  private static projectBytes: i32 = 0
+  private static receivedAtMs: i64 = 0
+  private static expiresOn: i32 = 0
 
-  /** Called after JavaScript has written another prefix: the lengths of the strings at `ROW_START` and `RECEIVED_AT`. */
-  static stamp(startBytes: i32, receivedAtBytes: i32): void {
-    Rows.startBytes = startBytes
-    Rows.receivedAtBytes = receivedAtBytes
+  /** Called after JavaScript has written another project to `PROJECT`. @param expiresOn days since 1970 */
+  static stamp(projectBytes: i32, receivedAtMs: i64, expiresOn: i32): void {
+    Rows.projectBytes = projectBytes
+    Rows.receivedAtMs = receivedAtMs
+    Rows.expiresOn = expiresOn
   }
 
   static clear(): void {
     Rows.end = ROWS
     Rows.count = 0
+    Rows.clearColumns()
   }
 
-  /** Begins a row: all columns up to the id. */
-  static begin(): void {
-    Rows.end = Ids.write(copy(Rows.end, ROW_START, Rows.startBytes))
+  private static clearColumns(): void {
+    Rows.bytes = 0
+    Rows.open = 0
+    for (let column = 0; column < COUNT; column += 1) setEnd(column, COLUMNS + column * COLUMN_ROOM)
   }
 
-  static writeReceivedAt(): void {
-    store<u8>(Rows.end, TAB)
-    Rows.end = copy(Rows.end + 1, RECEIVED_AT, Rows.receivedAtBytes)
+  /** Begins a row: the columns up to the timestamp. @param us microseconds since 1970 */
+  static begin(us: i64): void {
+    Rows.write(PROJECT_ID, PROJECT, Rows.projectBytes)
+    const receivedAt = endOf(RECEIVED_AT)
+    store<i64>(receivedAt, Rows.receivedAtMs)
+    setEnd(RECEIVED_AT, receivedAt + 8)
+    const expiresOn = endOf(EXPIRES_ON)
+    store<u16>(expiresOn, <u16>Rows.expiresOn)
+    setEnd(EXPIRES_ON, expiresOn + 2)
+    setEnd(ID, Ids.write(endOf(ID)))
+    const timestamp = endOf(FIRST_COLUMN)
+    store<i64>(timestamp, us)
+    setEnd(FIRST_COLUMN, timestamp + 8)
+    Rows.bytes += 34
   }
 
-  /** @param us microseconds since 1970 */
-  static writeTime(us: i64): void {
-    store<u8>(Rows.end, TAB)
-    Rows.end = writeTime(Rows.end + 1, us)
+  /** The time of receipt in microseconds since 1970. */
+  static get receivedAtUs(): i64 {
+    return Rows.receivedAtMs * US_PER_MS
   }
 
-  static writeNothing(): void {
-    store<u8>(Rows.end, TAB)
-    Rows.end += 1
+  static writeNothing(column: i32): void {
+    const to = endOf(column)
+    store<u8>(to, 0)
+    setEnd(column, to + 1)
+    Rows.bytes += 1
   }
 
-  /** Writes a column as it is: nothing in it has to be escaped. */
-  static write(from: i32, end: i32): void {
-    store<u8>(Rows.end, TAB)
-    Rows.end = copy(Rows.end + 1, from, end - from)
+  /** Writes a string as it is. */
+  static write(column: i32, from: i32, bytes: i32): void {
+    const to = endOf(column)
+    const end = copy(writeLength(to, bytes), from, bytes)
+    setEnd(column, end)
+    Rows.bytes += end - to
   }
 
   /** Writes a string of JSON with escapes. */
-  static writeDecoded(from: i32, end: i32): void {
-    store<u8>(Rows.end, TAB)
-    let to = Rows.end + 1
-    for (let at = from; at < end;) {
-      const block = v128.load(at)
-      v128.store(to, block)
-      const plain = plainBytes(block, end - at)
-      to += plain
-      at += plain
-      // There is no backslash, or it is after the string.
-      if (plain === 16 || at === end) continue
-      Escape.read(at)
-      at = Escape.end
-      to = writeEscaped(to, Escape.code)
-    }
-    Rows.end = to
-  }
-
-  /** Writes bytes that may have to be escaped: JSON, or a string as it is. */
-  static writeText(from: i32, end: i32): void {
-    store<u8>(Rows.end, TAB)
-    let to = Rows.end + 1
-    for (let at = from; at < end;) {
-      const block = v128.load(at)
-      v128.store(to, block)
-      const special = v128.or(
-        i8x16.eq(block, i8x16.splat(BACKSLASH)),
-        v128.or(i8x16.eq(block, i8x16.splat(TAB)), i8x16.eq(block, i8x16.splat(NEWLINE))),
-      )
-      const bits = i8x16.bitmask(special)
-      const plain = min(bits === 0 ? 16 : ctz(bits), end - at)
-      to += plain
-      at += plain
-      if (plain === 16 || at === end) continue
-      to = writeEscaped(to, load<u8>(at))
-      at += 1
-    }
-    Rows.end = to
+  static writeDecoded(column: i32, from: i32, end: i32): void {
+    const to = endOf(column)
+    // It is not longer than it was.
+    const start = to + lengthBytes(end - from)
+    const bytes = decode(from, end, start) - start
+    const textStart = writeLength(to, bytes)
+    if (textStart !== start) memory.copy(textStart, start, bytes)
+    setEnd(column, textStart + bytes)
+    Rows.bytes += textStart + bytes - to
   }
 
   static finish(): void {
-    store<u8>(Rows.end, NEWLINE)
-    Rows.end += 1
     Rows.count += 1
+    Rows.open += 1
+  }
+
+  /** Makes a block of the rows in the columns, if there are any. */
+  static pack(): void {
+    if (Rows.open === 0) return
+    let to = writeLength(Rows.end, Rows.open)
+    for (let column = 0; column < COUNT; column += 1)
+      to = writeLength(to, endOf(column) - (COLUMNS + column * COLUMN_ROOM))
+    for (let column = 0; column < COUNT; column += 1) {
+      const start = COLUMNS + column * COLUMN_ROOM
+      to = copy(to, start, endOf(column) - start)
+    }
+    Rows.end = to
+    Rows.clearColumns()
   }
 }
 
-/** The bytes of a block before a backslash, and before the end of the string. */
-function plainBytes(block: v128, left: i32): i32 {
-  const backslashes = i8x16.bitmask(i8x16.eq(block, i8x16.splat(BACKSLASH)))
-  return min(backslashes === 0 ? 16 : ctz(backslashes), left)
+function endOf(column: i32): i32 {
+  return load<i32>(COLUMN_ENDS + (column << 2))
 }
 
-function writeEscaped(to: i32, code: i32): i32 {
-  if (code !== BACKSLASH && code !== TAB && code !== NEWLINE) return writeCharacter(to, code)
-  store<u8>(to, BACKSLASH)
-  store<u8>(to + 1, code === TAB ? LETTER_T : code === NEWLINE ? LETTER_N : BACKSLASH)
-  return to + 2
+function setEnd(column: i32, end: i32): void {
+  store<i32>(COLUMN_ENDS + (column << 2), end)
+}
+
+/** Writes a varint. @returns its end */
+function writeLength(to: i32, length: i32): i32 {
+  while (length > 0x7f) {
+    store<u8>(to, <u8>(length | 0x80))
+    length >>= 7
+    to += 1
+  }
+  store<u8>(to, <u8>length)
+  return to + 1
+}
+
+function lengthBytes(length: i32): i32 {
+  return length < 0x80 ? 1 : length < 0x4000 ? 2 : length < 0x200000 ? 3 : 4
 }

@@ -5,7 +5,8 @@ export interface Exports {
   readonly memory: Memory
   readonly setSeed: (seed: bigint) => void
   readonly restartIds: () => void
-  readonly setStamp: (rowStartBytes: number, receivedAtBytes: number) => void
+  readonly setStamp: (projectBytes: number, receivedAtMs: bigint, expiresOn: number) => void
+  readonly idCounter: () => number
   readonly scan: (bytes: number) => number
   readonly scanLines: (bytes: number) => number
   readonly scanOtlp: (bytes: number) => number
@@ -54,9 +55,8 @@ export interface Exports {
   readonly ORIGIN_BYTES_MAX: Constant
   readonly PIECES: Constant
   readonly POWERS: Constant
-  readonly RECEIVED_AT: Constant
-  readonly ROW_OWN_BYTES_MAX: Constant
-  readonly ROW_START: Constant
+  readonly PROJECT: Constant
+  readonly PROJECT_BYTES_MAX: Constant
   readonly ROWS: Constant
   readonly TAPE: Constant
   readonly TAPE_BYTES_MAX: Constant

@@ -21,6 +21,7 @@ export const columns = {
   stack: columnOf('stack'),
   metadata: columnOf('metadata_text'),
   timestampField: fieldNames.indexOf('timestamp'),
+  count: rowColumns.length,
 }
 if (columns.timestamp !== 0 || columns.metadata !== rowColumns.length - FIRST_COLUMN - 1) {
   throw new Error('the timestamp must be the first column after the id, and the metadata the last')

@@ -3,38 +3,38 @@ declare const owned: unique symbol
 export type Owned = typeof owned
 
 /**
- * Rows, each a line in UTF-8. `Scope` tells how long their memory is valid: for `Rows<Owned>` as long as the object exists, for
+ * Rows in blocks that follow each other. `Scope` tells how long their memory is valid: for `Rows<Owned>` as long as the object exists, for
  * others until the call that provided them returns (see `RowScanner.scan`). `Scope` is only a type. It is invariant: rows of one
  * scope cannot be assigned to a variable of another scope, not even to `Rows<unknown>`.
  */
 export class Rows<in out Scope> {
   declare readonly scope: (scope: Scope) => Scope
   readonly count: number
-  readonly #text: Buffer
+  readonly #blocks: Buffer
 
-  constructor(count: number, text: Buffer) {
+  constructor(count: number, blocks: Buffer) {
     this.count = count
-    this.#text = text
+    this.#blocks = blocks
   }
 
   get byteLength(): number {
-    return this.#text.length
+    return this.#blocks.length
   }
 
   /** Copies the rows to a position in another memory, which must have room for them. */
   copyTo(target: Uint8Array, at: number): void {
-    target.set(this.#text, at)
+    target.set(this.#blocks, at)
   }
 
   /** Copies the rows into their own memory. */
   copy(): Rows<Owned> {
-    return ownedRows(this.count, Buffer.from(this.#text))
+    return ownedRows(this.count, Buffer.from(this.#blocks))
   }
 }
 
-/** @param text the rows, each with its newline; the caller must not change it afterwards */
-export function ownedRows(count: number, text: string | Buffer): Rows<Owned> {
-  return new Rows<Owned>(count, typeof text === 'string' ? Buffer.from(text) : text)
+/** @param blocks the caller must not change them afterwards */
+export function ownedRows(count: number, blocks: Buffer): Rows<Owned> {
+  return new Rows<Owned>(count, blocks)
 }
 
 /** Any result but a promise: the rows given to a callback must not be used after it returns. */

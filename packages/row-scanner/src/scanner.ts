@@ -1,4 +1,4 @@
-import { COUNTER_AT, ID_BYTES, IDS_PER_MS, type IdSource, rowColumns, type RowPrefix } from '@sluice/rows'
+import { IDS_PER_MS, type IdSource, rowColumns, type RowPrefix, withCounter } from '@sluice/rows'
 import { type EntryError, environments, levels, limits } from '@sluice/schema'
 import { isUtf8 } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
@@ -96,11 +96,11 @@ export class Scanner {
   readonly #memory: Buffer
   readonly #body: number
   /** The prefix that is in the scanner's memory. */
-  #prefix: RowPrefix = { text: '', receivedAt: '' }
-  #prefixBytes = 0
+  #prefix: RowPrefix | undefined
   readonly #ids: Pick<IdSource, 'reserve'>
   readonly #nowMs: () => number
-  /** When the id in the scanner's memory was reserved. */
+  /** The id in the scanner's memory, and when it was reserved. */
+  #id = ''
   #idMs = Number.NEGATIVE_INFINITY
   /** The body in the scanner's memory, if `scan` has found that it is OTLP. */
   #otlp: Uint8Array | undefined
@@ -122,7 +122,6 @@ export class Scanner {
         pieceRowsMax: pieces.rowsMax,
         pieceBytesMax: pieces.bytesMax,
         idsPerMs: IDS_PER_MS,
-        idCounterAt: COUNTER_AT,
       },
       columns,
     })
@@ -165,7 +164,7 @@ export class Scanner {
    * makes rows that can be kept.
    *
    * @param body UTF-8, of at most `limits.bodyBytesMax` bytes
-   * @param prefix from `makeRowPrefix`; the same object for the same stamp saves time
+   * @param prefix the same object for the same stamp saves time
    * @param isNdjson whether the body has an entry per line, or is one JSON text
    * @throws InvalidJson
    */
@@ -367,7 +366,11 @@ export class Scanner {
   }
 
   #writeId(): void {
-    this.#memory.write(this.#ids.reserve(), this.#exports.ID.value, 'latin1')
+    this.#id = this.#ids.reserve()
+    const digits = this.#id.replaceAll('-', '')
+    const at = this.#exports.ID.value
+    this.#memory.writeBigUInt64LE(BigInt(`0x${digits.slice(0, 16)}`), at)
+    this.#memory.writeBigUInt64LE(BigInt(`0x${digits.slice(16)}`), at + 8)
   }
 
   /** The ids of a millisecond are used for its bodies. */
@@ -381,21 +384,19 @@ export class Scanner {
 
   #usePrefix(prefix: RowPrefix): void {
     if (prefix === this.#prefix) return
-    const { ROW_START, ROW_OWN_BYTES_MAX, RECEIVED_AT, setStamp } = this.#exports
-    const bytesMax = ROW_OWN_BYTES_MAX.value / 2
-    if (Buffer.byteLength(prefix.text) > bytesMax || prefix.receivedAt.length > bytesMax)
-      throw new RangeError('the prefix of a row is too long')
+    const { PROJECT, PROJECT_BYTES_MAX, setStamp } = this.#exports
+    const { projectId, receivedAtMs, expiresOn } = prefix
+    if (Buffer.byteLength(projectId) > PROJECT_BYTES_MAX.value)
+      throw new RangeError('the id of a project is too long')
     this.#prefix = prefix
-    this.#prefixBytes = this.#memory.write(prefix.text, ROW_START.value)
-    setStamp(this.#prefixBytes, this.#memory.write(prefix.receivedAt, RECEIVED_AT.value))
+    setStamp(this.#memory.write(projectId, PROJECT.value), BigInt(receivedAtMs), expiresOn)
   }
 
   #single(): { id: string; timestamp: string | undefined } {
-    const { ROWS, timestampStart, timestampEnd } = this.#exports
-    const id = ROWS.value + this.#prefixBytes
+    const { idCounter, timestampStart, timestampEnd } = this.#exports
     const timestamp = timestampStart()
     return {
-      id: this.#memory.toString('latin1', id, id + ID_BYTES),
+      id: withCounter(this.#id, idCounter()),
       timestamp: timestamp === 0 ? undefined : this.#memory.toString('latin1', timestamp, timestampEnd()),
     }
   }

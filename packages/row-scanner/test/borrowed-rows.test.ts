@@ -1,9 +1,10 @@
-import { IdSource, makeRowPrefix } from '@sluice/rows'
+import { IdSource } from '@sluice/rows'
+import { textPrefix, textOfBlocks } from '@sluice/rows/testing'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { type Owned, type Rows, Scanner } from '../src/index.ts'
 
-const prefix = makeRowPrefix({ projectId: 'demo', retentionDays: 30, receivedAtMs: 0 })
+const prefix = textPrefix({ projectId: 'demo', retentionDays: 30, receivedAtMs: 0 })
 const body = Buffer.from('{"level":"info","message":"one"}')
 const scanner = new Scanner(new IdSource(Date.now), Date.now, { rowsMax: 1, bytesMax: 1 })
 
@@ -38,6 +39,6 @@ it('keeps a copy of rows when the next body is scanned', () => {
   scanner.scan(Buffer.from('{"level":"info","message":"two"}'), prefix, false, () => ({}))
   const after = Buffer.alloc(before.length)
   copied.rows.copyTo(after, 0)
-  expect(before.toString()).toContain('\tone\t')
+  expect(textOfBlocks(before)).toContain('\tone\t')
   expect(after).toEqual(before)
 })

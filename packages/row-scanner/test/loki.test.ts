@@ -1,5 +1,5 @@
 import { bytesField, varintField } from './support/wire.ts'
-import { makeRowPrefix } from '@sluice/rows'
+import { textPrefix, textOfBlocks } from '@sluice/rows/testing'
 import { limits } from '@sluice/schema'
 import * as fc from 'fast-check'
 import { isUtf8 } from 'node:buffer'
@@ -18,7 +18,7 @@ import { runsOf } from './support/runs.ts'
 
 const pieces = { rowsMax: 2_000, bytesMax: 1_000_000 }
 const scanner = new Scanner({ reserve: () => ID }, Date.now, pieces)
-const prefix = makeRowPrefix(stamp)
+const prefix = textPrefix(stamp)
 
 const scanLoki = (body: Buffer, isJson: boolean): ScannedRecords =>
   isJson ? scanner.scanLokiJson(body, prefix) : scanner.scanLoki(body, prefix)
@@ -29,7 +29,7 @@ function scan(body: Buffer, isJson: boolean): LokiOutcome {
     const texts = found.map(({ rows }) => {
       const text = Buffer.alloc(rows.byteLength)
       rows.copyTo(text, 0)
-      return text.toString()
+      return textOfBlocks(text)
     })
     const errors = [...rejected].map(([index, { code, path }]) => ({ index, code, path }))
     expect(found.reduce((count, { rows }) => count + rows.count, errors.length)).toBe(records)

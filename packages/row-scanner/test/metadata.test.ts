@@ -69,7 +69,7 @@ it.each(['__proto__', 'constructor', 'hasOwnProperty'])(
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined()
     // It does not become the prototype of the entry.
     const text = `{"level":"info","message":"m","${name}":{"timestamp":"2026-01-01T00:00:00Z"}}`
-    expect(readRow(text)).toMatchObject({ timestamp: '2026-11-20 23:59:59.999' })
+    expect(readRow(text)).toMatchObject({ timestamp: '2026-11-20 23:59:59.999000' })
   },
 )
 

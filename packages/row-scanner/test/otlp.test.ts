@@ -1,5 +1,5 @@
 import { encodeLogs, type OtlpValue } from '@sluice/harness/otlp-logs'
-import { makeRowPrefix } from '@sluice/rows'
+import { textPrefix, textOfBlocks } from '@sluice/rows/testing'
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { InvalidMessage, type ScannedRecords, Scanner } from '../src/index.ts'
@@ -14,7 +14,7 @@ import { ID, stamp, withOneId } from './support/reference.ts'
 import { runsOf } from './support/runs.ts'
 
 const scanner = new Scanner({ reserve: () => ID }, Date.now, { rowsMax: 2_000, bytesMax: 1_000_000 })
-const prefix = makeRowPrefix(stamp)
+const prefix = textPrefix(stamp)
 
 /** What came of a body, or why it is rejected. Of a fault in Protocol Buffers, not its place. */
 function outcomeOf(read: () => OtlpOutcome | ScannedRecords): unknown {
@@ -25,7 +25,7 @@ function outcomeOf(read: () => OtlpOutcome | ScannedRecords): unknown {
     const rows = pieces.map((piece) => {
       const text = Buffer.alloc(piece.rows.byteLength)
       piece.rows.copyTo(text, 0)
-      return text.toString()
+      return textOfBlocks(text)
     })
     return { records, rows: withOneId(rows.join('')), errors: Object.fromEntries(rejected) }
   } catch (error) {
@@ -78,7 +78,6 @@ it('gives the same rows for fields from the first to the last and from the last 
   expect(rows(body)).toBeGreaterThan(10)
   expect(rows(rearrange(body, descending))).toBe(rows(body))
 })
-
 it.each([16, 17, 97, 98, 99, 100, 101, 102])(
   'treats %i levels of a value as the reference does',
   (levels) => {

@@ -10,7 +10,7 @@ const texts = ['level', 'message', 'environment', 'source', 'service', 'url', 'p
 
 it('a row without a timestamp has the time of receipt', () => {
   for (const more of ['', ',"timestamp":null'])
-    expect(readRow(`{"level":"info","message":"m"${more}}`)['timestamp']).toBe('2026-11-20 23:59:59.999')
+    expect(readRow(`{"level":"info","message":"m"${more}}`)['timestamp']).toBe('2026-11-20 23:59:59.999000')
 })
 
 it.each([

@@ -1,11 +1,13 @@
-import { IdSource, makeRowPrefix } from '@sluice/rows'
+import { IdSource } from '@sluice/rows'
 import {
   anyStyle,
   invalidEntry,
   invalidTimestamps,
+  textPrefix,
   toJson,
   validEntry,
   validTimestamps,
+  textOfBlocks,
 } from '@sluice/rows/testing'
 import { limits } from '@sluice/schema'
 import * as fc from 'fast-check'
@@ -19,7 +21,7 @@ const pieces = { rowsMax: 2_000, bytesMax: 1_000_000 }
 let nowMs = 0
 /** Each body has the same ids. */
 const scanner = new Scanner({ reserve: () => ID }, () => (nowMs += 1), pieces)
-const prefix = makeRowPrefix(stamp)
+const prefix = textPrefix(stamp)
 
 /** What the scanner makes of a body. Of the message of a fault only the place. */
 function scan(body: Buffer, isNdjson = false): Outcome {
@@ -31,7 +33,7 @@ function scan(body: Buffer, isNdjson = false): Outcome {
         ...error,
         message: error.message.replace(/: expected .*/s, ''),
       }))
-      return { kind, entries, rows: text.toString(), errors: placed, single }
+      return { kind, entries, rows: textOfBlocks(text), errors: placed, single }
     })
   } catch (error) {
     if (error instanceof InvalidJson) return { invalid: error.message.replace(/: expected .*/s, '') }
@@ -199,7 +201,7 @@ it('keeps nothing of a body for the next one', () => {
   for (const body of [entry(''), '{"level":1}', entry('')])
     expect(scan(Buffer.from(body))).toEqual(referenceOf(Buffer.from(body), false))
   const rows = ['a', 'b', 'a'].map((projectId) =>
-    scanner.scan(Buffer.from(entry('')), makeRowPrefix({ ...stamp, projectId }), false, (scanned) => ({
+    scanner.scan(Buffer.from(entry('')), textPrefix({ ...stamp, projectId }), false, (scanned) => ({
       rows: scanned.rows.copy(),
     })),
   )
@@ -214,8 +216,7 @@ it('gives each row another id, in ascending order, when a millisecond has no mor
       const text = Buffer.alloc(rows.byteLength)
       rows.copyTo(text, 0)
       return {
-        ids: text
-          .toString()
+        ids: textOfBlocks(text)
           .trimEnd()
           .split('\n')
           .map((row) => row.split('\t')[3] ?? ''),

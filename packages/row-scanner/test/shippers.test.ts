@@ -1,5 +1,4 @@
-import { makeRowPrefix } from '@sluice/rows'
-import { anyStyle, toJson } from '@sluice/rows/testing'
+import { anyStyle, textPrefix, toJson, textOfBlocks } from '@sluice/rows/testing'
 import { environmentsByName, levelsByName, rolesByName } from '@sluice/records/tables'
 import { limits } from '@sluice/schema'
 import * as fc from 'fast-check'
@@ -24,7 +23,7 @@ const ID_COLUMN = rowColumns.indexOf('id')
 let nowMs = 0
 /** Each body has the same ids. */
 const scanner = new Scanner({ reserve: () => ID }, () => (nowMs += 1), pieces)
-const prefix = makeRowPrefix(stamp)
+const prefix = textPrefix(stamp)
 
 /** What a scan makes of a body, in the form of the reference. */
 function outcomeOf(scan: () => ScannedRecords & { readonly items?: readonly unknown[] }): Records | string {
@@ -33,7 +32,7 @@ function outcomeOf(scan: () => ScannedRecords & { readonly items?: readonly unkn
     const rows = found.flatMap((piece) => {
       const text = Buffer.alloc(piece.rows.byteLength)
       piece.rows.copyTo(text, 0)
-      return text.toString().split('\n').slice(0, -1)
+      return textOfBlocks(text).split('\n').slice(0, -1)
     })
     return {
       rows: rows.map((row) => {

@@ -5,9 +5,9 @@ export const IDS_PER_MS = 4_096
 
 const HEX_DIGITS = Buffer.from('0123456789abcdef')
 /** The length of a UUID as a string. */
-export const ID_BYTES = 36
+const ID_BYTES = 36
 /** The position of the counter's three digits in a UUID. */
-export const COUNTER_AT = 15
+const COUNTER_AT = 15
 
 /**
  * Makes UUIDv7s whose strings sort in the order of their creation: milliseconds, a counter, 62 random bits (RFC 9562, section 6.2,
@@ -36,7 +36,7 @@ export class IdSource {
   /**
    * Reserves all ids of a millisecond: of the current one, or of a later one if that is taken.
    *
-   * @returns the first of them. The others differ from it in the three digits from `COUNTER_AT` on
+   * @returns the first of them. `withCounter` makes the others
    */
   reserve(): string {
     this.#counter = IDS_PER_MS - 1
@@ -60,6 +60,11 @@ export class IdSource {
     latest[COUNTER_AT + 1] = HEX_DIGITS[(this.#counter >> 4) & 15] ?? 0
     latest[COUNTER_AT + 2] = HEX_DIGITS[this.#counter & 15] ?? 0
   }
+}
+
+/** An id of a millisecond. @param first the one that was reserved */
+export function withCounter(first: string, counter: number): string {
+  return first.slice(0, COUNTER_AT) + counter.toString(16).padStart(3, '0') + first.slice(COUNTER_AT + 3)
 }
 
 /** The creation time of an id from `IdSource`, in ms since 1970: its first 48 bits (RFC 9562, section 5.7). */

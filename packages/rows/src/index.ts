@@ -1,6 +1,8 @@
+export { type Block, idsOfBlocks, insertBody } from './blocks.ts'
 export { parseJsonExactly } from './exact-json.ts'
-export { COUNTER_AT, ID_BYTES, IDS_PER_MS, IdSource, idTimeMs } from './ids.ts'
+export { IDS_PER_MS, IdSource, idTimeMs, withCounter } from './ids.ts'
 export {
+  columnTypes,
   makeRowPrefix,
   type RequestStamp,
   rowAsJson,
@@ -9,5 +11,14 @@ export {
   rowKey,
   type RowPrefix,
 } from './row-codec.ts'
-export { compressRows, framesWithout, hasRowOf, rowsOfFrame } from './row-frame.ts'
+export {
+  blocksOfFrame,
+  compressBlocks,
+  compressRows,
+  framesWithout,
+  hasRowOf,
+  isOfBlocks,
+  keysOfFrame,
+  rowsOfFrame,
+} from './row-frame.ts'
 export { parseTimestamp, toClickHouseTime } from './timestamps.ts'

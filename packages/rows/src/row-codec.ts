@@ -1,22 +1,29 @@
-import { toClickHouseTime } from './timestamps.ts'
+/**
+ * The columns of a row, in order, and the types of their values in blocks. The first three are the same for all rows of a request.
+ * Texts are strings also where the table has another type for them: ClickHouse converts them, as it does those of a row.
+ */
+export const columnTypes = {
+  project_id: 'String',
+  received_at: "DateTime64(3, 'UTC')",
+  expires_on: 'Date',
+  id: 'UUID',
+  timestamp: "DateTime64(6, 'UTC')",
+  level: 'String',
+  environment: 'String',
+  source: 'String',
+  service: 'String',
+  url: 'String',
+  pathname: 'String',
+  message: 'String',
+  stack: 'String',
+  metadata_text: 'String',
+} as const
 
-/** The columns of a row, in order. The first three are the same for all rows of a request. */
-export const rowColumns = [
-  'project_id',
-  'received_at',
-  'expires_on',
-  'id',
-  'timestamp',
-  'level',
-  'environment',
-  'source',
-  'service',
-  'url',
-  'pathname',
-  'message',
-  'stack',
-  'metadata_text',
-] as const
+type ColumnName = keyof typeof columnTypes
+export type ColumnType = (typeof columnTypes)[ColumnName]
+
+/** The columns of a row, in order. */
+export const rowColumns = Object.keys(columnTypes) as readonly ColumnName[]
 
 /** The values that the server adds to each entry of a request. */
 export interface RequestStamp {
@@ -26,21 +33,20 @@ export interface RequestStamp {
   readonly receivedAtMs: number
 }
 
-/** The part that all rows of a request share. */
+/** What all rows of a request share. */
 export interface RowPrefix {
-  /** The first columns, up to the id. */
-  readonly text: string
-  /** The time of receipt in a form that ClickHouse reads. Entries without a timestamp get it. */
-  readonly receivedAt: string
+  readonly projectId: string
+  /** Entries without a timestamp have this one. */
+  readonly receivedAtMs: number
+  /** The day of expiry, in days since 1970. */
+  readonly expiresOn: number
 }
 
 const DAY_MS = 86_400_000
 
 export function makeRowPrefix({ projectId, retentionDays, receivedAtMs }: RequestStamp): RowPrefix {
   // One day more than the retention: a row received at 23:59 is kept for as many full days as one received at 00:00.
-  const expiresOn = new Date(receivedAtMs + (retentionDays + 1) * DAY_MS).toISOString().slice(0, 10)
-  const receivedAt = toClickHouseTime(receivedAtMs)
-  return { text: `${escapeTsv(projectId)}\t${receivedAt}\t${expiresOn}\t`, receivedAt }
+  return { projectId, receivedAtMs, expiresOn: Math.floor(receivedAtMs / DAY_MS) + retentionDays + 1 }
 }
 
 /**
@@ -52,7 +58,7 @@ export function escapeTsv(text: string): string {
   return text.replace(/[\\\t\n]/g, (character) => escapes[character] ?? character)
 }
 
-function unescapeTsv(text: string): string {
+export function unescapeTsv(text: string): string {
   return text.replace(/\\[\\tn]/g, (escape) => unescapes[escape] ?? escape)
 }
 

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
-import { makeRowPrefix, rowAsJson, rowColumns, rowKey } from '../src/row-codec.ts'
+import { rowAsJson, rowColumns, rowKey } from '../src/row-codec.ts'
 import { rowOf } from './support/row-of.ts'
+import { textPrefix } from './support/text-prefix.ts'
 
 const ID = '01a1fb4d-5bd1-74f9-83e0-56d2211cd84d'
 const stamp = {
@@ -14,7 +15,7 @@ it.each([
   [Date.UTC(2026, 10, 20, 23, 59, 59, 999), 1, '2026-11-22'],
   [Date.UTC(2026, 11, 31), 730, '2028-12-31'],
 ])('keeps a row received at %i for the full %i days of the retention', (receivedAtMs, retentionDays, day) => {
-  const { text } = makeRowPrefix({ ...stamp, receivedAtMs, retentionDays })
+  const { text } = textPrefix({ ...stamp, receivedAtMs, retentionDays })
   expect(text.split('\t')[rowColumns.indexOf('expires_on')]).toBe(day)
 })
 
@@ -28,7 +29,7 @@ it('reads the columns by which a row is looked up, and missing ones as empty str
   const row = rowOf(
     { level: 'info', message: 'a\tb', timestamp: '2026-11-20T22:43:01+01:00' },
     ID,
-    makeRowPrefix(stamp),
+    textPrefix(stamp),
   )
   expect(rowKey(row)).toEqual({
     projectId: 'demo',

@@ -1,8 +1,7 @@
 import { migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
 import { type App, type Services, startWorker } from '@sluice/local'
 import { ChunkQueue, encodeChunk, type QueueNames, shardNames } from '@sluice/queue'
-import { makeRowPrefix } from '@sluice/rows'
-import { rowOf } from '@sluice/rows/testing'
+import { encodeBlock, rowOf, textPrefix } from '@sluice/rows/testing'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { randomUUIDv7 } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -161,13 +160,13 @@ export class Fleet {
     this.#added += 1
     const numbers = journal.open(rows)
     const texts = numbers.map((number) => makeRow(journal.message(number)))
-    const chunk = encodeChunk(rows, Buffer.from(texts.join('')))
+    const chunk = encodeChunk(rows, encodeBlock(texts))
     await queue?.add(randomUUIDv7(), chunk, performance.now() + ADD_DEADLINE_MS)
     journal.settle(numbers, 'acknowledged')
   }
 }
 
 function makeRow(message: string): string {
-  const prefix = makeRowPrefix({ projectId: 'fleet', retentionDays: 30, receivedAtMs: Date.now() })
+  const prefix = textPrefix({ projectId: 'fleet', retentionDays: 30, receivedAtMs: Date.now() })
   return rowOf({ level: 'info', message }, randomUUIDv7(), prefix)
 }

@@ -1,12 +1,10 @@
-import { rowKey } from '@sluice/rows'
+import { idsOfBlocks } from '@sluice/rows'
 import type { Logger } from '@sluice/runtime'
 import { formatTraceparent, type Span, type Traces } from '@sluice/traces'
 import type { RequestOrigin } from '../traces/request-traces.ts'
 
 /** A chunk has up to 2,000 requests. One line with all of them could be half a megabyte. */
 export const REQUESTS_PER_LINE_MAX = 50
-/** More than the columns of a row up to its id: a project id, a time, a date and an id. */
-const KEY_BYTES_MAX = 256
 
 /** The attributes of a chunk's span. */
 export const chunkAttributes = {
@@ -56,12 +54,12 @@ export class FollowedChunk {
     this.#traces = traces
   }
 
-  /** @param text the rows of the request, each with its newline */
-  gather({ id, span }: RequestOrigin, entries: number, text: Buffer): void {
+  /** @param blocks the rows of the request */
+  gather({ id, span }: RequestOrigin, entries: number, blocks: Buffer): void {
     if (span !== null) this.#spans.push(span)
     if (this.#logger === undefined) return
-    const lastAt = text.lastIndexOf('\n', text.length - 2) + 1
-    const [firstEntryId, lastEntryId] = [entryId(text), entryId(text.subarray(lastAt))]
+    const ids = idsOfBlocks(blocks)
+    const [firstEntryId = '', lastEntryId = ''] = [ids.at(0), ids.at(-1)]
     this.#requests.push({ requestId: id, entries, firstEntryId, lastEntryId })
   }
 
@@ -116,9 +114,4 @@ export class FollowedChunk {
       this.#logger?.debug({ chunkId: this.#chunkId, requests, ...more }, message)
     }
   }
-}
-
-/** The id of the first row. It is before the columns that may be long. */
-function entryId(text: Buffer): string {
-  return rowKey(text.toString('latin1', 0, Math.min(text.length, KEY_BYTES_MAX))).id
 }

@@ -121,7 +121,7 @@ class Gathering {
     const bytes = this.bytes + rows.byteLength
     if (bytes > this.memory.length) {
       const larger = Buffer.allocUnsafeSlow(bytes)
-      larger.set(this.text)
+      larger.set(this.blocks)
       this.memory = larger
     }
     rows.copyTo(this.memory, this.bytes)
@@ -129,8 +129,8 @@ class Gathering {
     this.bytes = bytes
   }
 
-  /** The rows, in the memory passed to the constructor unless they did not fit. */
-  get text(): Buffer {
+  /** The blocks of rows, in the memory passed to the constructor unless they did not fit. */
+  get blocks(): Buffer {
     return this.memory.subarray(0, this.bytes)
   }
 
@@ -293,7 +293,7 @@ export class ChunkWriter {
   #gather<Scope>(lane: Lane, gathering: Gathering, rows: Rows<Scope>, origin: RequestOrigin): void {
     gathering.add(rows)
     if (gathering.followed !== undefined && rows.count > 0)
-      gathering.followed.gather(origin, rows.count, gathering.text.subarray(-rows.byteLength))
+      gathering.followed.gather(origin, rows.count, gathering.blocks.subarray(-rows.byteLength))
     this.#bytesWaiting += rows.byteLength
     this.#scheduleTurn(lane)
   }
@@ -360,8 +360,8 @@ export class ChunkWriter {
     }
   }
 
-  #pack({ rows, text, memory }: Gathering, traceparent: string | undefined): Chunk | undefined {
-    const chunk = rows === 0 ? undefined : encodeChunk(rows, text, traceparent)
+  #pack({ rows, blocks, memory }: Gathering, traceparent: string | undefined): Chunk | undefined {
+    const chunk = rows === 0 ? undefined : encodeChunk(rows, blocks, traceparent)
     if (memory.length === MEMORY_BYTES && this.#spareMemories.length < SPARE_MEMORIES_MAX)
       this.#spareMemories.push(memory)
     return chunk

@@ -42,7 +42,7 @@ export function countApi(
       observeAdd(durationMs / 1_000, isAdded ? 'ok' : 'error')
       if (!isAdded) return
       observeRows(rows)
-      observeBytes(Buffer.byteLength(frame, 'base64'))
+      observeBytes(frame.length)
     },
   }
 }

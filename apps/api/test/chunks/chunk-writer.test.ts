@@ -1,5 +1,6 @@
 import { QueueUnavailableError } from '@sluice/queue'
-import { ownedRows } from '@sluice/row-scanner'
+import { type Owned, ownedRows, type Rows } from '@sluice/row-scanner'
+import { namedRows } from '@sluice/rows/testing'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { chunkLimits, ChunkWriter } from '../../src/chunks/chunk-writer.ts'
 import { FakeQueue, type PendingAdd } from '../support/fake-queue.ts'
@@ -16,9 +17,15 @@ const addAt = (index: number): PendingAdd => {
   if (add === undefined) throw new Error(`there were only ${queue.adds.length} adds`)
   return add
 }
-/** A line of this many bytes, including its newline. */
-const lineOf = (bytes: number): string => `${'a'.repeat(bytes - 1)}\n`
-const writeRows = (count: number, text: string): Promise<void> => writer.write(ownedRows(count, text))
+const rowsOf = (...names: readonly string[]): Rows<Owned> => ownedRows(names.length, namedRows(...names))
+const writeRows = (...names: readonly string[]): Promise<void> => writer.write(rowsOf(...names))
+/** The name of a row whose block has this many bytes. */
+const nameOf = (bytes: number): string => {
+  const name = 'a'.repeat(bytes)
+  return name.slice(namedRows(name).length - bytes)
+}
+const manyRows = (count: number): Rows<Owned> => rowsOf(...Array.from({ length: count }, () => 'a'))
+const fullChunk = manyRows(chunkLimits.rowsMax)
 const outcome = (promise: Promise<void>): Promise<string> =>
   promise.then(
     () => 'written',
@@ -33,10 +40,10 @@ const confirmAll = async (writes: readonly Promise<unknown>[]): Promise<void> =>
 
 /** Writes rows at a constant rate. */
 const writeFor = async (adds: number, rowsPerS: number): Promise<void> => {
-  const rows = (rowsPerS * chunkLimits.intervalMs) / 1_000
+  const rows = manyRows((rowsPerS * chunkLimits.intervalMs) / 1_000)
   for (let add = 0; add < adds; add += 1) {
     nowMs += chunkLimits.intervalMs
-    await writeRows(rows, 'a\n'.repeat(rows))
+    await writer.write(rows)
   }
   queue.adds.length = 0
 }
@@ -61,32 +68,33 @@ beforeEach(() => {
 
 describe('an idle writer', () => {
   it('sends the rows that arrive in one iteration of the event loop as one chunk', async () => {
-    const writes = [writeRows(1, 'a\n'), writeRows(2, 'b\nc\n')]
+    const writes = [writeRows('a'), writeRows('b', 'c')]
     expect(queue.adds).toHaveLength(0)
     await turn()
     expect(queue.adds).toHaveLength(1)
     expect(addAt(0)).toMatchObject({
       chunkId: 'chunk-1',
-      lines: ['a', 'b', 'c'],
-      chunk: { rows: 3, bytes: 6 },
+      names: ['a', 'b', 'c'],
+      chunk: { rows: 3, bytes: rowsOf('a').byteLength + rowsOf('b', 'c').byteLength },
     })
     addAt(0).confirm()
     await Promise.all(writes)
   })
 
   it('has copied the rows when write returns, even rows that do not fit its memory', async () => {
-    const texts = [Buffer.from('a\n'), Buffer.from(lineOf(2 * chunkLimits.bytesMax)), Buffer.from('b\n')]
-    const writes = texts.map((text) => writer.write(ownedRows(1, text)))
-    for (const text of texts) text.fill('x')
+    const large = nameOf(2 * chunkLimits.bytesMax)
+    const blocks = ['a', large, 'b'].map((name) => namedRows(name))
+    const writes = blocks.map((block) => writer.write(ownedRows(1, block)))
+    for (const block of blocks) block.fill('x')
     await turn()
-    expect(addAt(0).lines).toEqual(['a', 'a'.repeat(2 * chunkLimits.bytesMax - 1)])
+    expect(addAt(0).names).toEqual(['a', large])
     await confirmAll(writes)
-    expect(addAt(1).lines).toEqual(['b'])
+    expect(addAt(1).names).toEqual(['b'])
   })
 
   it('does not resolve before the queue has acknowledged the chunk', async () => {
     let written = false
-    const write = writeRows(1, 'a\n').then(() => (written = true))
+    const write = writeRows('a').then(() => (written = true))
     await turn()
     await turn()
     expect(written).toBe(false)
@@ -104,44 +112,42 @@ describe('a writer of very many rows', () => {
   })
 
   it('gathers for an interval, even if the queue replies faster', async () => {
-    const writes = [writeRows(1, 'b\n')]
+    const writes = [writeRows('b')]
     await turn()
-    writes.push(writeRows(1, 'c\n'))
+    writes.push(writeRows('c'))
     await turn()
     expect(queue.adds).toHaveLength(0)
     nowMs += chunkLimits.intervalMs
     await Promise.all(writes)
-    expect(addAt(0)).toMatchObject({ lines: ['b', 'c'] })
+    expect(addAt(0)).toMatchObject({ names: ['b', 'c'] })
   })
 
   it('sends a full chunk without waiting', async () => {
-    await writeRows(chunkLimits.rowsMax, 'b\n')
+    await writer.write(fullChunk)
     expect(queue.adds).toHaveLength(1)
   })
 })
 
 describe('a busy writer', () => {
   it('gathers writes while an add is in flight, and sends them as one chunk', async () => {
-    const first = writeRows(1, 'a\n')
+    const first = writeRows('a')
     await turn()
-    const more = ['b', 'c', 'd'].map((name) => writeRows(1, `${name}\n`))
+    const more = ['b', 'c', 'd'].map((name) => writeRows(name))
     for (let i = 0; i < 5; i += 1) await turn()
     expect(queue.adds).toHaveLength(1)
     addAt(0).confirm()
     await first
     await turn()
-    expect(addAt(1).lines).toEqual(['b', 'c', 'd'])
+    expect(addAt(1).names).toEqual(['b', 'c', 'd'])
     addAt(1).confirm()
     await Promise.all(more)
     expect(queue.adds).toHaveLength(2)
   })
 
   it('sends full chunks without waiting, up to the limit of adds in flight', async () => {
-    const rows = chunkLimits.rowsMax
-    const text = 'a\n'.repeat(rows)
     const writes: Promise<void>[] = []
     for (let i = 0; i < chunkLimits.addsInFlightMax + 2; i += 1) {
-      writes.push(writeRows(rows, text))
+      writes.push(writer.write(fullChunk))
       await turn()
     }
     expect(queue.adds).toHaveLength(chunkLimits.addsInFlightMax)
@@ -150,18 +156,18 @@ describe('a busy writer', () => {
     await turn()
     expect(queue.adds).toHaveLength(chunkLimits.addsInFlightMax + 1)
     await confirmAll(writes)
-    expect(queue.lines).toHaveLength(rows * writes.length)
+    expect(queue.names).toHaveLength(fullChunk.count * writes.length)
   })
 
   it.each([
-    ['rows', chunkLimits.rowsMax, 'a\n'.repeat(chunkLimits.rowsMax)],
-    ['bytes', 1, lineOf(chunkLimits.bytesMax)],
-  ])('closes a chunk that has reached the limit of %s', async (_what, rows, text) => {
-    const writes = [writeRows(rows, text), writeRows(1, 'next\n')]
+    ['rows', fullChunk],
+    ['bytes', rowsOf(nameOf(chunkLimits.bytesMax))],
+  ])('closes a chunk that has reached the limit of %s', async (_what, rows) => {
+    const writes = [writer.write(rows), writeRows('next')]
     await turn()
     expect(queue.adds).toHaveLength(1)
     await confirmAll(writes)
-    expect(addAt(1).lines).toEqual(['next'])
+    expect(addAt(1).names).toEqual(['next'])
   })
 })
 
@@ -173,25 +179,25 @@ describe('a writer of several queues', () => {
 
   it('sends after intervalMs if a queue does not reply', async () => {
     clockStepMs = 0
-    const stuck = writeRows(1, 'stuck\n')
+    const stuck = writeRows('stuck')
     await turn()
-    const next = writeRows(1, 'next\n')
+    const next = writeRows('next')
     await turn()
     nowMs += chunkLimits.intervalMs
     await vi.waitUntil(() => queue.adds.length === 2)
-    expect(queue.lines).toEqual(['stuck', 'next'])
+    expect(queue.names).toEqual(['stuck', 'next'])
     await confirmAll([stuck, next])
   })
 
   it('has one add in flight for each queue, and as many more for full chunks as a writer of one queue', async () => {
     const writes: Promise<void>[] = []
     for (let i = 0; i < QUEUES + 2; i += 1) {
-      writes.push(writeRows(1, `${i}\n`))
+      writes.push(writeRows(`${i}`))
       await turn()
     }
     expect(queue.adds).toHaveLength(QUEUES)
     for (let i = 0; i < chunkLimits.addsInFlightMax + 2; i += 1) {
-      writes.push(writeRows(chunkLimits.rowsMax, 'full\n'))
+      writes.push(writer.write(fullChunk))
       await turn()
     }
     expect(queue.adds).toHaveLength(QUEUES + chunkLimits.addsInFlightMax - 1)
@@ -200,9 +206,9 @@ describe('a writer of several queues', () => {
 })
 
 it('a queue that fails rejects the writes of the failed chunk and no others, and nothing is retried', async () => {
-  const lost = [outcome(writeRows(1, 'a\n')), outcome(writeRows(1, 'b\n'))]
+  const lost = [outcome(writeRows('a')), outcome(writeRows('b'))]
   await turn()
-  const kept = outcome(writeRows(1, 'c\n'))
+  const kept = outcome(writeRows('c'))
   addAt(0).fail(new QueueUnavailableError('no answer'))
   expect(await Promise.all(lost)).toEqual(['QueueUnavailableError', 'QueueUnavailableError'])
   await turn()
@@ -218,9 +224,9 @@ describe('the deadline of a chunk', () => {
   })
 
   it('starts with its first write', async () => {
-    const writes = [writeRows(1, 'a\n')]
+    const writes = [writeRows('a')]
     nowMs = 1_500
-    writes.push(writeRows(1, 'b\n'))
+    writes.push(writeRows('b'))
     await turn()
     expect(addAt(0).deadlineMs).toBe(1_000 + chunkLimits.addDeadlineMs)
     addAt(0).confirm()
@@ -228,9 +234,9 @@ describe('the deadline of a chunk', () => {
   })
 
   it('fails the chunk without an add if it has passed', async () => {
-    const first = writeRows(1, 'a\n')
+    const first = writeRows('a')
     await turn()
-    const late = [outcome(writeRows(1, 'b\n')), outcome(writeRows(1, 'c\n'))]
+    const late = [outcome(writeRows('b')), outcome(writeRows('c'))]
     nowMs += chunkLimits.addDeadlineMs
     addAt(0).confirm()
     await first

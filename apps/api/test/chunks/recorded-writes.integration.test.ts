@@ -1,15 +1,15 @@
 import { FaultProxy } from '@sluice/harness'
 import {
-  type Chunk,
   ChunkQueue,
-  decodeChunk,
   encodeChunk,
+  FRAME_FIELD,
   queueNames,
   type QueueNames,
   QueueUnavailableError,
+  readJobData,
 } from '@sluice/queue'
 import { ownedRows } from '@sluice/row-scanner'
-import { rowsOfFrame } from '@sluice/rows'
+import { namedRows, namesIn } from '@sluice/rows/testing'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -73,12 +73,12 @@ async function startProcess({ windowMs, recordsMax } = recordLimits): Promise<Pr
   return started
 }
 
-const writeOf = (key: string, line: string, project = 'demo'): RecordedWrite => ({
+const writeOf = (key: string, row: string, project = 'demo'): RecordedWrite => ({
   shard: 0,
   name: names.idempotencyKey(key),
   quota: names.idempotencyQuotaKey(project),
-  record: `${line} ${randomUUID()}`,
-  rows: ownedRows(1, `${line}\n`),
+  record: `${row} ${randomUUID()}`,
+  rows: ownedRows(1, namedRows(row)),
 })
 
 /** The ids of the waiting jobs, oldest first. */
@@ -91,19 +91,21 @@ async function removeJobs(): Promise<void> {
   await direct.del(names.waitKey, ...(await waitingIds()).map((id) => names.jobKey(id)))
 }
 
-/** The lines of all waiting chunks, sorted. */
-async function queuedLines(): Promise<string[]> {
-  const lines: string[] = []
+/** The names of the rows of all waiting chunks, sorted. */
+async function queuedRows(): Promise<string[]> {
+  const rows: string[] = []
   for (const id of await waitingIds()) {
-    const chunk = JSON.parse((await direct.hget(names.jobKey(id), 'data')) ?? '') as Chunk
-    lines.push(...(rowsOfFrame(decodeChunk(id, chunk).frame) ?? []))
+    const [json, frame = null] = await direct.hmgetBuffer(names.jobKey(id), 'data', FRAME_FIELD)
+    const data = readJobData(String(json), frame)
+    if (data.kind !== 'chunk') throw new Error(`the job ${id} is not a chunk but ${data.kind}`)
+    rows.push(...namesIn(data.chunk.frame))
   }
-  return lines.map((line) => line.trimEnd()).toSorted((a, b) => a.localeCompare(b))
+  return rows.toSorted((a, b) => a.localeCompare(b))
 }
 
 it('a job of a recorded add has the same fields as a job of a plain add, and wakes a worker', async () => {
   const { queue } = await startProcess()
-  const chunk = encodeChunk(1, Buffer.from('{"a":1}\n'))
+  const chunk = encodeChunk(1, namedRows('a'))
   const deadlineMs = performance.now() + 5_000
   await queue.add('plain', chunk, deadlineMs)
   const marker = `${names.queuePrefix}:${names.queue}:marker`
@@ -118,6 +120,8 @@ it('a job of a recorded add has the same fields as a job of a plain add, and wak
     opts: { ...(JSON.parse(plain?.['opts'] ?? '') as object), jobId: 'recorded' },
     timestamp: expect.stringMatching(/^\d{13}$/),
   })
+  for (const id of ['plain', 'recorded'])
+    expect(await direct.hgetBuffer(names.jobKey(id), FRAME_FIELD)).toEqual(chunk.frame)
   expect(await waitingIds()).toEqual(['plain', 'recorded'])
   // What a BullMQ worker waits for.
   expect(await direct.zscore(marker, '0')).toBe('0')
@@ -132,18 +136,18 @@ describe('a write', () => {
     const ttlMs = await direct.pttl(write.name)
     expect(ttlMs).toBeGreaterThan(WINDOW_MS - 30_000)
     expect(ttlMs).toBeLessThanOrEqual(WINDOW_MS)
-    expect(await queuedLines()).toEqual(['a'])
+    expect(await queuedRows()).toEqual(['a'])
   })
 
   it('without rows stores nothing, and finds the record of an earlier write', async () => {
     const { writer } = await startProcess()
-    const empty = { ...writeOf('k', ''), rows: ownedRows(0, '') }
+    const empty = { ...writeOf('k', ''), rows: ownedRows(0, Buffer.alloc(0)) }
     expect(await writer.writeOnce(empty)).toBe(empty.record)
     expect(await direct.exists(empty.name, empty.quota)).toBe(0)
     const write = writeOf('k', 'a')
     expect(await writer.writeOnce(write)).toBe(write.record)
     expect(await writer.writeOnce(empty)).toBe(write.record)
-    expect(await queuedLines()).toEqual(['a'])
+    expect(await queuedRows()).toEqual(['a'])
   })
 
   it('gets the record of the first write, even after the rows have left the queue', async () => {
@@ -152,7 +156,7 @@ describe('a write', () => {
     await writer.writeOnce(first)
     await removeJobs()
     expect(await writer.writeOnce(writeOf('k', 'b'))).toBe(first.record)
-    expect(await queuedLines()).toEqual([])
+    expect(await queuedRows()).toEqual([])
   })
 
   it('is a first write again when the window is over', async () => {
@@ -161,7 +165,7 @@ describe('a write', () => {
     await vi.waitUntil(async () => (await direct.exists(names.idempotencyKey('k'))) === 0)
     const again = writeOf('k', 'a')
     expect(await writer.writeOnce(again)).toBe(again.record)
-    expect(await queuedLines()).toEqual(['a', 'a'])
+    expect(await queuedRows()).toEqual(['a', 'a'])
   })
 
   it('is committed together with writes whose records exist already', async () => {
@@ -171,7 +175,7 @@ describe('a write', () => {
     const all = [0, 1, 2, 3, 4].map((i) => writeOf(`k${i}`, `${i} again`))
     const held = await Promise.all(all.map((write) => writer.writeOnce(write)))
     expect(held).toEqual(all.map((write, i) => (i % 2 === 1 ? known[(i - 1) / 2] : write)?.record))
-    expect(await queuedLines()).toEqual(['0 again', '1', '2 again', '3', '4 again'])
+    expect(await queuedRows()).toEqual(['0 again', '1', '2 again', '3', '4 again'])
   })
 })
 
@@ -186,7 +190,7 @@ it('concurrent writes of many keys are stored once each by two processes', async
   const byKey = Map.groupBy(held, ([key]) => key)
   expect(byKey.size).toBe(50)
   for (const each of byKey.values()) expect(new Set(each.map(([, record]) => record)).size).toBe(1)
-  expect(await queuedLines()).toHaveLength(50)
+  expect(await queuedRows()).toHaveLength(50)
 })
 
 /** `stored`, `known`, or the time after which the quota has room again. */
@@ -211,7 +215,7 @@ describe('the quota of a project', () => {
     expect(results.filter((result) => result === 'stored')).toHaveLength(10)
     const stored = await Promise.all(writes.map(({ name }) => direct.exists(name)))
     expect(stored.filter((exists) => exists === 1)).toHaveLength(10)
-    expect(await queuedLines()).toHaveLength(10)
+    expect(await queuedRows()).toHaveLength(10)
     const waits = results.filter((result) => typeof result === 'number')
     expect(waits).toHaveLength(30)
     expect(Math.min(...waits)).toBeGreaterThan(WINDOW_MS - 30_000)
@@ -225,11 +229,11 @@ describe('the quota of a project', () => {
       resultOf(api, writeOf('c', 'c')),
       resultOf(api, writeOf('d', 'd', 'other')),
       resultOf(api, writeOf('a', 'again')),
-      resultOf(api, { ...writeOf('e', ''), rows: ownedRows(0, '') }),
+      resultOf(api, { ...writeOf('e', ''), rows: ownedRows(0, Buffer.alloc(0)) }),
       resultOf(api, writeOf('f', 'f', 'other')),
     ])
     expect(results).toEqual([expect.any(Number), 'stored', 'known', 'stored', 'stored'])
-    expect(await queuedLines()).toEqual(['a', 'b', 'd', 'f'])
+    expect(await queuedRows()).toEqual(['a', 'b', 'd', 'f'])
   })
 
   it('does not count the retry of a commit whose reply was lost', async () => {
@@ -277,7 +281,7 @@ describe('a connection that is cut between a commit and its reply', () => {
     await vi.waitUntil(async () => (await waitingIds()).length === 1, { interval: 1 })
     await removeJobs()
     expect(await written).toBe(write.record)
-    expect(await queuedLines()).toEqual([])
+    expect(await queuedRows()).toEqual([])
   })
 
   it('leaves the record to the next process if the first one dies before its retry', async () => {
@@ -288,7 +292,7 @@ describe('a connection that is cut between a commit and its reply', () => {
     await vi.waitUntil(() => dying.proxy.cuts === 1, { interval: 1 })
     await dying.proxy.down()
     expect(await next.writer.writeOnce(writeOf('k', 'b'))).toBe(write.record)
-    expect(await queuedLines()).toEqual(['a'])
+    expect(await queuedRows()).toEqual(['a'])
     await lost
   })
 })
@@ -303,5 +307,5 @@ it('stores no record if the job cannot be added', async () => {
   await direct.del(counter)
   const again = writeOf('k', 'a')
   expect(await writer.writeOnce(again)).toBe(again.record)
-  expect(await queuedLines()).toEqual(['a'])
+  expect(await queuedRows()).toEqual(['a'])
 })

@@ -1,5 +1,6 @@
 import { QueueUnavailableError } from '@sluice/queue'
 import { ownedRows } from '@sluice/row-scanner'
+import { namedRows } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
@@ -23,7 +24,7 @@ const writeOf = (name: string, shard = 0): RecordedWrite => ({
   name,
   quota: 'quota',
   record: randomUUID(),
-  rows: ownedRows(1, `${name}\n`),
+  rows: ownedRows(1, namedRows(name)),
 })
 const nthAdd = (index: number): Promise<PendingAdd> => vi.waitUntil(() => queue.adds[index], { interval: 1 })
 /** The result of a write: `new`, `known`, or the name of the error. */
@@ -39,10 +40,10 @@ describe('writes', () => {
     writer = writerOf([queue, other])
     const held = resultOf(writeOf('a'))
     expect(await resultOf(writeOf('b', 1))).toBe('new')
-    expect(other.lines).toEqual(['b'])
+    expect(other.names).toEqual(['b'])
     ;(await nthAdd(0)).confirm()
     expect(await held).toBe('new')
-    expect(queue.lines).toEqual(['a'])
+    expect(queue.names).toEqual(['a'])
   })
 
   it('of a record that is in flight wait for it, whether it is gathered or being committed', async () => {
@@ -52,7 +53,7 @@ describe('writes', () => {
     await turn()
     first.confirm()
     expect(await Promise.all(results)).toEqual(['new', 'known', 'known'])
-    expect(queue.lines).toEqual(['a'])
+    expect(queue.names).toEqual(['a'])
   })
 
   it('whose records exist already are left out, and the others are committed without them', async () => {
@@ -60,7 +61,7 @@ describe('writes', () => {
     expect(await resultOf(writeOf('b'))).toBe('new')
     const results = await Promise.all(['a', 'b', 'c'].map((name) => resultOf(writeOf(name))))
     expect(results).toEqual(['new', 'known', 'new'])
-    expect(queue.adds.map(({ lines }) => lines)).toEqual([['b'], ['a', 'c']])
+    expect(queue.adds.map(({ names }) => names)).toEqual([['b'], ['a', 'c']])
   })
 
   it('that are committed again are not joined by others, whose records may exist as well', async () => {
@@ -69,7 +70,7 @@ describe('writes', () => {
     const first = resultOf(writeOf('a'))
     expect(await resultOf(writeOf('b'))).toBe('known')
     expect(await Promise.all([first, resultOf(writeOf('c'))])).toEqual(['new', 'new'])
-    expect(queue.adds.map(({ lines }) => lines)).toEqual([['a'], ['c']])
+    expect(queue.adds.map(({ names }) => names)).toEqual([['a'], ['c']])
   })
 
   it('have a different chunk id in each attempt, and the same deadline', async () => {

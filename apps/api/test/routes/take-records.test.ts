@@ -37,7 +37,7 @@ function failAdds(error: Error, ...failing: readonly number[]): void {
 describe('a request with more rows than a chunk', () => {
   it('is stored in pieces', async () => {
     expect((await bulk(documents(MANY))).statusCode).toBe(200)
-    expect(api.queue.adds.map(({ lines }) => lines.length)).toEqual([
+    expect(api.queue.adds.map(({ names }) => names.length)).toEqual([
       chunkLimits.rowsMax,
       chunkLimits.rowsMax,
       500,

@@ -1,13 +1,14 @@
 import { type Chunk, decodeChunk, type FoundRecord, type QueueRecord } from '@sluice/queue'
 import { rowAsJson, rowsOfFrame } from '@sluice/rows'
+import { namesIn } from '@sluice/rows/testing'
 
 /** An add that the test acknowledges or fails. */
 export interface PendingAdd {
   readonly chunkId: string
   readonly chunk: Chunk
   readonly deadlineMs: number
-  /** The chunk's lines, without their newlines. */
-  readonly lines: readonly string[]
+  /** The names of the chunk's rows. */
+  readonly names: readonly string[]
   readonly confirm: () => void
   readonly fail: (error: Error) => void
 }
@@ -27,9 +28,8 @@ export class FakeQueue {
 
   #add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const rows = rowsOfFrame(decodeChunk(chunkId, chunk).frame) ?? []
-    const lines = rows.map((row) => row.replace(/\n$/, ''))
-    this.adds.push({ chunkId, chunk, deadlineMs, lines, confirm: resolve, fail: reject })
+    const names = namesIn(decodeChunk(chunkId, chunk).frame)
+    this.adds.push({ chunkId, chunk, deadlineMs, names, confirm: resolve, fail: reject })
     if (!this.holding) resolve()
     return promise
   }
@@ -51,12 +51,13 @@ export class FakeQueue {
     return undefined
   }
 
-  get lines(): string[] {
-    return this.adds.flatMap(({ lines }) => lines)
+  get names(): string[] {
+    return this.adds.flatMap(({ names }) => names)
   }
 
   /** The columns of each row. */
   get rows(): Record<string, string>[] {
-    return this.lines.map((line) => JSON.parse(rowAsJson(line) ?? '') as Record<string, string>)
+    const rows = this.adds.flatMap(({ chunkId, chunk }) => rowsOfFrame(decodeChunk(chunkId, chunk).frame))
+    return rows.map((row) => JSON.parse(rowAsJson(row ?? '') ?? '') as Record<string, string>)
   }
 }

@@ -1,6 +1,7 @@
 // What the tests of the intake have in common.
 import type { Rows } from '@sluice/row-scanner'
 import type { RequestStamp } from '@sluice/rows'
+import { textOfBlocks } from '@sluice/rows/testing'
 import { Problem } from '../../src/problems.ts'
 
 export const stamp: RequestStamp = {
@@ -12,7 +13,7 @@ export const stamp: RequestStamp = {
 export function textOf<Scope>(rows: Rows<Scope>): string {
   const bytes = Buffer.alloc(rows.byteLength)
   rows.copyTo(bytes, 0)
-  return bytes.toString()
+  return textOfBlocks(bytes)
 }
 
 /** Runs a function that is expected to throw a problem. */

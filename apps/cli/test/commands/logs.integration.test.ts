@@ -1,6 +1,6 @@
 import { type ClickHouseClient, logsInsertQuery } from '@sluice/clickhouse'
-import { makeRowPrefix, parseJsonExactly } from '@sluice/rows'
-import { rowOf } from '@sluice/rows/testing'
+import { parseJsonExactly } from '@sluice/rows'
+import { rowOf, textPrefix } from '@sluice/rows/testing'
 import type { Entry } from '@sluice/schema'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,7 +20,7 @@ afterAll(() => client.close())
 
 /** Stores entries, given as JSON, as the API and the worker would. */
 async function store(projectId: string, entries: readonly string[], receivedAtMs = Date.now()) {
-  const rowPrefix = makeRowPrefix({ projectId, retentionDays: 30, receivedAtMs })
+  const rowPrefix = textPrefix({ projectId, retentionDays: 30, receivedAtMs })
   const rows = entries.map((entry) => rowOf(parseJsonExactly(entry) as Entry, randomUUID(), rowPrefix))
   await client.command({ query: `${logsInsertQuery}\n${rows.join('')}` })
 }

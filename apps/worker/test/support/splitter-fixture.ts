@@ -7,6 +7,7 @@ import {
   type Suspects,
 } from '@sluice/clickhouse'
 import { rowKey, rowsOfFrame } from '@sluice/rows'
+import { nameOfId } from '@sluice/rows/testing'
 import { createLogger } from '@sluice/runtime'
 import { type MockInstance, vi } from 'vitest'
 import { SimulatedClickHouse } from '../../../../test/simulator/simulated-clickhouse.ts'
@@ -115,7 +116,7 @@ export class SplitterFixture {
         storedRows: {
           find: async (rows) => {
             const keys = [...rows]
-            calls.push(`look up ${keys.map(({ id }) => id).join(' ')}`)
+            calls.push(`look up ${keys.map(({ id }) => nameOfId(id)).join(' ')}`)
             this.beforeLookup()
             return this.isVisible ? this.table.find(keys) : new Set()
           },
@@ -143,8 +144,10 @@ export class SplitterFixture {
       },
       rowCheck: {
         findSuspects: async (rows) => {
-          calls.push(`check ${rows.map((row) => rowKey(row).id).join(' ')}`)
-          return this.findSuspects(rows.map((row) => rowKey(row).id))
+          const ids = new Map(rows.map((row) => [nameOf(row), rowKey(row).id]))
+          calls.push(`check ${[...ids.keys()].join(' ')}`)
+          const suspects = this.findSuspects([...ids.keys()])
+          return new Map(Array.from(suspects, ([name, error]) => [ids.get(name) ?? name, error]))
         },
       },
       rejectedProjects: new RejectedProjects(clock),
@@ -190,5 +193,9 @@ export function batchOf(ids: readonly string[], splits: readonly string[] = []):
 }
 
 function idsOf(frames: readonly Buffer[]): string[] {
-  return frames.flatMap((frame) => rowsOfFrame(frame) ?? []).map((row) => rowKey(row).id)
+  return frames.flatMap((frame) => rowsOfFrame(frame) ?? []).map(nameOf)
+}
+
+function nameOf(row: string): string {
+  return nameOfId(rowKey(row).id)
 }

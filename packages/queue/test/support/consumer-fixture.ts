@@ -1,11 +1,12 @@
 import { startRedis, Supervisor } from '@sluice/local'
+import { namedRows } from '@sluice/rows/testing'
 import { closeRedis, connectRedis, createLogger, plainRedis, type RedisConnection } from '@sluice/runtime'
-import type { Queue } from 'bullmq'
+import type { JobsOptions, Queue } from 'bullmq'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, type MockInstance, onTestFinished, vi } from 'vitest'
 import { BatchLedger } from '../../src/batch-ledger.ts'
 import { bullmqQueue } from '../../src/bullmq-internals.ts'
-import { type Chunk, encodeChunk } from '../../src/chunk.ts'
+import { type Chunk, type ChunkData, encodeChunk, FRAME_FIELD } from '../../src/chunk.ts'
 import { ChunkConsumer, type ChunkConsumerOptions, type Fetch } from '../../src/chunk-consumer.ts'
 import { ChunkQueue } from '../../src/chunk-queue.ts'
 import { FetchMonitor } from '../../src/fetch-monitor.ts'
@@ -38,7 +39,7 @@ export class ConsumerFixture {
   readonly names: QueueNames
   readonly redis: RedisConnection
   /** Reads the queue. */
-  readonly queue: Queue<Chunk>
+  readonly queue: Queue<ChunkData>
   readonly ledger: BatchLedger
   readonly fetchMonitor = new FetchMonitor(() => performance.now())
   readonly #logger = createLogger('test', 'silent')
@@ -57,7 +58,7 @@ export class ConsumerFixture {
   }
 
   /** The queue of a shard, with the options of the producer. */
-  openQueue(names = this.names): Queue<Chunk> {
+  openQueue(names = this.names): Queue<ChunkData> {
     const queue = bullmqQueue(this.redis, names)
     onTestFinished(() => queue.close())
     return queue
@@ -91,8 +92,14 @@ export class ConsumerFixture {
     return consumer
   }
 
-  async add(chunkId: string, chunk = chunkOf('row\n')): Promise<void> {
-    await this.queue.add(chunkJobName, chunk, { jobId: chunkId })
+  /**
+   * Adds a chunk by `queue.add`, and then its frame, unless the job has one. No consumer may fetch meanwhile. Unlike `ChunkQueue`, it
+   * leaves it to BullMQ whether the job is added again, and counts no rows.
+   */
+  async add(chunkId: string, chunk = chunkOf('row'), options?: JobsOptions): Promise<void> {
+    const { frame, ...data } = chunk
+    await this.queue.add(chunkJobName, data, { ...options, jobId: chunkId })
+    await this.redis.hsetnx(this.names.jobKey(chunkId), FRAME_FIELD, frame)
   }
 
   /** Adds chunks. @returns their ids */
@@ -168,5 +175,5 @@ export async function fetchIds(consumer: ChunkConsumer, count: number): Promise<
 
 /** A chunk of one row. */
 export function chunkOf(row: string): Chunk {
-  return encodeChunk(1, Buffer.from(row))
+  return encodeChunk(1, namedRows(row))
 }

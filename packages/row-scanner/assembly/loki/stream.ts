@@ -73,7 +73,6 @@ export class Stream {
   /** The number of the line, for `Label.leftOutOf`. */
   private static line: i32 = 0
   private static freeEnd: i32 = FREE_NUMBERS
-  private static isEscaped: bool = false
   private static isLone: bool = false
   private static levels: i32 = 0
   /** The names of the members that become columns of the current line. */
@@ -131,7 +130,6 @@ export class Stream {
       label.end = LABEL_TEXT + Metadata.end - start
       if (name.has(LONE) || Node.of(name.next).has(LONE)) Stream.isLone = true
     }
-    Stream.isEscaped = Metadata.isEscaped
     Stream.levels = Metadata.levels
     const bytes = Metadata.end - start
     memory.copy(LABEL_TEXT, start, min(bytes, LABELS_BYTES_MAX * 8))
@@ -220,12 +218,12 @@ export class Stream {
       const label = changetype<Label>(at)
       const isLeftOut = label.leftOutOf === Stream.line || Stream.isColumn(label.name)
       if (isLeftOut) {
-        if (end > from) Metadata.addWritten(from, end, Stream.isEscaped)
+        if (end > from) Metadata.addWritten(from, end)
         from = label.end
       } else Metadata.names += 1
       end = label.end
     }
-    if (end > from) Metadata.addWritten(from, end, Stream.isEscaped)
+    if (end > from) Metadata.addWritten(from, end)
     Metadata.levels = max(Metadata.levels, Stream.levels)
   }
 

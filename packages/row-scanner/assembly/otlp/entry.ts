@@ -54,7 +54,7 @@ export function takeRecord(): i32 {
   Draft.set(columns.level, level)
   writeMetadata(Node.of(level))
   if (Metadata.bytes + Origin.bytes > metadataBytesMax) return Records.reject(codes.TOO_LARGE, METADATA_FIELD)
-  Metadata.addWritten(COMMON, Origin.end, Origin.isEscaped)
+  Metadata.addWritten(COMMON, Origin.end)
   Metadata.finish()
   const body = LogRecord.body
   if (body !== 0 && isTooLongAsMessage(Node.of(body)))

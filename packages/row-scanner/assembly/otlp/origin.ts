@@ -42,7 +42,6 @@ export class Origin {
   static service: i32 = 0
   static environment: i32 = 0
   static end: i32 = COMMON
-  static isEscaped: bool = false
   /** The JSON Pointer of half of a surrogate pair. Both are 0 if there is none. */
   static loneStart: i32 = 0
   static loneEnd: i32 = 0
@@ -50,7 +49,6 @@ export class Origin {
   private static resourceCode: i32 = -1
   private static resourceWhere: i32 = 0
   private static resourceEnd: i32 = COMMON
-  private static isResourceEscaped: bool = false
   private static resourceLoneStart: i32 = 0
   private static resourceLoneEnd: i32 = 0
 
@@ -59,13 +57,11 @@ export class Origin {
     Origin.service = 0
     Origin.environment = 0
     Origin.end = COMMON
-    Origin.isEscaped = false
     Origin.forgetLone()
     if (Rejection.code < 0) describeResource()
     Origin.resourceCode = Rejection.code
     Origin.resourceWhere = Rejection.where
     Origin.resourceEnd = Origin.end
-    Origin.isResourceEscaped = Origin.isEscaped
     Origin.resourceLoneStart = Origin.loneStart
     Origin.resourceLoneEnd = Origin.loneEnd
   }
@@ -73,7 +69,6 @@ export class Origin {
   /** Takes what was read of a scope, after its resource. */
   static setScope(): void {
     Origin.end = Origin.resourceEnd
-    Origin.isEscaped = Origin.isResourceEscaped
     Origin.loneStart = Origin.resourceLoneStart
     Origin.loneEnd = Origin.resourceLoneEnd
     Origin.code = Origin.resourceCode
@@ -117,7 +112,6 @@ export class Origin {
     }
     memory.copy(Origin.end, from, bytes)
     Origin.end += bytes
-    if (Metadata.isEscaped) Origin.isEscaped = true
   }
 }
 

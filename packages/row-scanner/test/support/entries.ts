@@ -1,4 +1,5 @@
-import { makeRowPrefix, rowAsJson } from '@sluice/rows'
+import { rowAsJson } from '@sluice/rows'
+import { textPrefix, textOfBlocks } from '@sluice/rows/testing'
 import type { ScanError } from '../../src/errors.ts'
 import { Scanner } from '../../src/index.ts'
 import { ID } from './reference.ts'
@@ -9,7 +10,7 @@ const scanner = new Scanner({ reserve: () => ID }, () => (nowMs += 1), {
   rowsMax: 2_000,
   bytesMax: 1_000_000,
 })
-const prefix = makeRowPrefix({
+const prefix = textPrefix({
   projectId: 'demo',
   retentionDays: 30,
   receivedAtMs: Date.UTC(2026, 10, 20, 23, 59, 59, 999),
@@ -20,7 +21,7 @@ export function scanEntry(text: string): { readonly row: string; readonly errors
   return scanner.scan(Buffer.from(`[${text}]`), prefix, false, ({ rows, errors }) => {
     const bytes = Buffer.alloc(rows.byteLength)
     rows.copyTo(bytes, 0)
-    return { row: bytes.toString(), errors }
+    return { row: textOfBlocks(bytes), errors }
   })
 }
 

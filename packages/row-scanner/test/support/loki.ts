@@ -1,6 +1,6 @@
 // The slow definition of what the scanner makes of a push request of Loki.
 import { readEnvironment, readLevel } from '@sluice/records'
-import type { RowPrefix } from '@sluice/rows'
+import { type TextPrefix } from '@sluice/rows/testing'
 import { limits } from '@sluice/schema'
 import { parseText, type Value } from './json.ts'
 import { escapeTsv, findInValue, ID, levelsOf, nameOf, pointer, textOf } from './reference.ts'
@@ -34,7 +34,7 @@ const NAMES_MAX = 288
 const LABELS_BYTES_MAX = 16_384
 const END_NS = BigInt(Date.UTC(2262, 0, 1)) * 1_000_000n
 
-export function lokiReference(body: Buffer, isJson: boolean, prefix: RowPrefix): LokiOutcome {
+export function lokiReference(body: Buffer, isJson: boolean, prefix: TextPrefix): LokiOutcome {
   const streams = isJson ? readJson(body.toString()) : readProtobuf(body)
   if (typeof streams === 'string') return { invalid: streams }
   let rows = ''
@@ -70,7 +70,7 @@ const usable: Readonly<Record<keyof typeof roles, (value: string) => boolean>> =
 function rowOf(
   { nanos, message, metadata }: Line,
   labels: readonly Member[],
-  prefix: RowPrefix,
+  prefix: TextPrefix,
 ): string | { code: string; path: string } {
   if (metadata.length > NAMES_MAX) return { code: 'too_many_names', path: '/metadata' }
   if (nanos === undefined || nanos >= END_NS) return { code: 'invalid_timestamp', path: '/timestamp' }

@@ -1,6 +1,6 @@
 // The slow definition of what the scanner makes of OTLP logs. The mapping is documented in docs/sources/opentelemetry.md.
 import { readEnvironment, readLevel } from '@sluice/records'
-import { makeRowPrefix } from '@sluice/rows'
+import { textPrefix } from '@sluice/rows/testing'
 import { hasAtMostCharacters, limits } from '@sluice/schema'
 import type { Members, Value } from './json.ts'
 import { escapeTsv, findInValue, ID, levelsOf, nameOf, pointer, stamp, textOf } from './reference.ts'
@@ -176,7 +176,7 @@ const END_NS = BigInt(Date.UTC(2262, 0, 1)) * 1_000_000n
 const isTime = (time: bigint): boolean => time > 0n && time < END_NS
 const ZEROS = /^0*$/
 const isId = (id: Value | undefined): boolean => id?.kind === 'string' && !ZEROS.test(id.string)
-const prefix = makeRowPrefix(stamp)
+const prefix = textPrefix(stamp)
 
 /** The row of a record. @throws Rejected */
 export function rowOf(record: LogRecord, { service, environment, members: common }: Origin): string {

@@ -1,6 +1,6 @@
 // The slow definition of what the scanner makes of a body.
-import { makeRowPrefix, parseTimestamp, type RequestStamp, type RowPrefix } from '@sluice/rows'
-import { EntryValidator } from '@sluice/rows/testing'
+import { parseTimestamp, type RequestStamp } from '@sluice/rows'
+import { EntryValidator, textPrefix, type TextPrefix } from '@sluice/rows/testing'
 import { entryFields, limits } from '@sluice/schema'
 import { type Members, parseText, type Value, toValue } from './json.ts'
 
@@ -31,7 +31,7 @@ export interface Outcome {
 export function referenceOf(
   body: Buffer,
   isNdjson: boolean,
-  prefix: RowPrefix = makeRowPrefix(stamp),
+  prefix: TextPrefix = textPrefix(stamp),
 ): Outcome {
   const text = body.toString()
   if (isNdjson) {
@@ -58,7 +58,7 @@ export function referenceOf(
 
 function take(
   values: readonly (Value | string)[],
-  prefix: RowPrefix,
+  prefix: TextPrefix,
 ): Omit<Outcome, 'kind'> & { rows: string } {
   let rows = ''
   let count = 0
@@ -80,7 +80,7 @@ function take(
 }
 
 /** A row, or the errors of the entry. */
-function rowOf(value: Value, prefix: RowPrefix, id: string): string | readonly object[] {
+function rowOf(value: Value, prefix: TextPrefix, id: string): string | readonly object[] {
   const plain = toValue(value)
   if (!validator.isEntry(plain) || value.kind !== 'object') return validator.explain(plain)
   const metadata = value.members.get('metadata')?.value

@@ -8,7 +8,7 @@ import {
   setMember,
   timeOfEpoch,
 } from '@sluice/records'
-import { type RowPrefix } from '@sluice/rows'
+import { type TextPrefix } from '@sluice/rows/testing'
 import { type EntryErrorCode, entryFields, limits } from '@sluice/schema'
 import { isUtf8 } from 'node:buffer'
 import { parseText, parseValues, toValue, type Value } from './json.ts'
@@ -31,7 +31,7 @@ type Made = { readonly entry: Members } | { readonly code: EntryErrorCode; reado
 /** Why a request is rejected as a whole. */
 export class Rejected extends Error {}
 
-function shape(made: readonly Made[], prefix: RowPrefix): Records {
+function shape(made: readonly Made[], prefix: TextPrefix): Records {
   if (made.length > limits.recordsPerRequestMax) throw new Rejected('records')
   const rows: Row[] = []
   const rejected: (readonly [number, string, string])[] = []
@@ -47,7 +47,7 @@ const strings = ['message', 'service', 'url', 'pathname', 'stack'] as const
 
 function shapeEntry(
   entry: Members,
-  prefix: RowPrefix,
+  prefix: TextPrefix,
 ): Row | { readonly code: EntryErrorCode; readonly path: string } {
   const { metadata: given, ...rest } = entry
   const metadata: Members = isPlainObject(given) ? { ...given } : {}
@@ -145,7 +145,7 @@ function hasTooManyNames(value: unknown): boolean {
   return isPlainObject(value) && Object.keys(value).length > limits.metadataNamesMax + 32
 }
 
-export function datadogReference(body: Buffer, prefix: RowPrefix): Records {
+export function datadogReference(body: Buffer, prefix: TextPrefix): Records {
   const root = parseText(body.toString())
   if (typeof root === 'string') throw new Rejected(`0 ${root}`)
   const logs = root.kind === 'array' ? root.elements : [root]
@@ -180,7 +180,7 @@ function readTags(ddtags: unknown): { readonly env?: string; readonly service?: 
   return Object.fromEntries(tags.flatMap((match) => (match === null ? [] : [[match[1], match[2]?.trim()]])))
 }
 
-export function hecReference(body: Buffer, prefix: RowPrefix): Records {
+export function hecReference(body: Buffer, prefix: TextPrefix): Records {
   const records: Made[] = []
   let values = 0
   for (const value of parseValues(body.toString())) {
@@ -235,7 +235,7 @@ function secondsOf(time: unknown): string | undefined {
 
 export function hecLinesReference(
   body: Buffer,
-  prefix: RowPrefix,
+  prefix: TextPrefix,
   { metadata, ...timestamp }: { readonly timestamp?: string; readonly metadata: Members },
 ): Records {
   const entries = linesOf(body).map((line) =>
@@ -253,7 +253,7 @@ function linesOf(body: Buffer): Buffer[] {
   return lines.map((line) => Buffer.from(line.replace(/\r$/, ''), 'latin1')).filter((line) => line.length > 0)
 }
 
-export function bulkReference(body: Buffer, prefix: RowPrefix, pathIndex: string | null): Records {
+export function bulkReference(body: Buffer, prefix: TextPrefix, pathIndex: string | null): Records {
   const records: Made[] = []
   const items: unknown[] = []
   let item: Item | undefined

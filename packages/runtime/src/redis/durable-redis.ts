@@ -8,6 +8,11 @@ export type RedisScript<Answer> = (
   args: readonly (string | number | Buffer)[],
 ) => Promise<Answer>
 
+export interface ScriptOptions {
+  /** Whether the strings of its replies are buffers. */
+  readonly isBinary?: boolean
+}
+
 /** What steps run on whose effects must not be lost. */
 export interface DurableRedis {
   /** How many replicas confirm each script. With 0, the disk of the primary has its effects, and nothing else needs to. */
@@ -15,7 +20,7 @@ export interface DurableRedis {
   /** Whether scripts can run, as far as the process knows. */
   readonly readiness: Readiness
   /** Prepares a script. Its keys begin with a hash tag. Except for an error of Redis, a script that is rejected may have run. */
-  script<Answer>(lua: string): RedisScript<Answer>
+  script<Answer>(lua: string, options?: ScriptOptions): RedisScript<Answer>
   /**
    * Rejects all scripts because of a danger that their own replies do not show. Undefined ends this. Without replicas there is no danger.
    *
@@ -37,7 +42,7 @@ export function plainRedis(redis: RedisConnection): DurableRedis {
     replicas: 0,
     // The owner of the connection knows whether it is open.
     readiness: { ready: true, reasons: [] },
-    script: (lua) => defineScript(redis, lua),
+    script: (lua, options) => defineScript(redis, lua, options),
     block: () => undefined,
     onClose: (listener) => listenTo(redis, 'close', listener),
     ready: async () => undefined,
@@ -62,16 +67,18 @@ export function isScriptUnknown(error: unknown): boolean {
 
 /** Prepares a Lua script. Its source is only sent to a server that does not have it. */
 export function defineScript<Answer>(
-  redis: Pick<RedisConnection, 'eval' | 'evalsha'>,
+  redis: Pick<RedisConnection, 'call' | 'callBuffer'>,
   lua: string,
+  { isBinary = false }: ScriptOptions = {},
 ): RedisScript<Answer> {
   const sha = scriptSha(lua)
+  const call = isBinary ? 'callBuffer' : 'call'
   return async (keys, args) => {
     try {
-      return (await redis.evalsha(sha, keys.length, ...keys, ...args)) as Answer
+      return (await redis[call]('EVALSHA', sha, keys.length, ...keys, ...args)) as Answer
     } catch (error) {
       if (!isScriptUnknown(error)) throw error
-      return (await redis.eval(lua, keys.length, ...keys, ...args)) as Answer
+      return (await redis[call]('EVAL', lua, keys.length, ...keys, ...args)) as Answer
     }
   }
 }

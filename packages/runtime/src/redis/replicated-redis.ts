@@ -8,6 +8,7 @@ import {
   isScriptUnknown,
   plainRedis,
   type RedisScript,
+  type ScriptOptions,
   scriptSha,
 } from './durable-redis.ts'
 
@@ -85,9 +86,10 @@ export class ReplicatedRedis implements DurableRedis {
     })
   }
 
-  script<Answer>(lua: string): RedisScript<Answer> {
+  script<Answer>(lua: string, { isBinary = false }: ScriptOptions = {}): RedisScript<Answer> {
     const text = withLastWrite(lua)
     const sha = scriptSha(text)
+    const call = isBinary ? 'callBuffer' : 'call'
     return async (keys, args) => {
       if (this.#blockedBecause !== undefined) throw new NotReplicatedError(this.#blockedBecause)
       const tag = hashTagOf(keys)
@@ -100,12 +102,12 @@ export class ReplicatedRedis implements DurableRedis {
       try {
         const parameters = [keys.length, ...keys, ...args] as const
         const server = await serverOf(link.redis, keys[0] ?? '')
-        const answer = await this.#run(server, (pipeline) => pipeline.evalsha(sha, ...parameters)).catch(
-          (error: unknown) => {
-            if (!isScriptUnknown(error)) throw error
-            return this.#run(server, (pipeline) => pipeline.eval(text, ...parameters))
-          },
-        )
+        const answer = await this.#run(server, (pipeline) =>
+          pipeline[call]('EVALSHA', sha, ...parameters),
+        ).catch((error: unknown) => {
+          if (!isScriptUnknown(error)) throw error
+          return this.#run(server, (pipeline) => pipeline[call]('EVAL', text, ...parameters))
+        })
         this.#failingSinceMs.delete(tag)
         return answer as Answer
       } catch (error) {

@@ -60,6 +60,13 @@ describe('a script', () => {
     expect(String(error)).toContain(message)
   })
 
+  it('has the strings of its reply as buffers if it is binary', async () => {
+    const redis = await open({ script: list(['$4\r\nabcd\r\n', ':1\r\n']) })
+    const [text, bytes] = [redis.script('return 1'), redis.script('return 1', { isBinary: true })]
+    expect(await text(['{t}:key'], [])).toEqual(['abcd', 1])
+    expect(await bytes(['{t}:key'], [])).toEqual([Buffer.from('abcd'), 1])
+  })
+
   it('rejects while the replicas are a danger, and if one is connected that was not counted', async () => {
     const redis = await open({})
     redis.block('there is a danger')

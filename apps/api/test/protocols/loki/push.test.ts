@@ -84,7 +84,7 @@ describe('a push request', () => {
       },
     })
     expect(response.statusCode).toBe(204)
-    const timestamp = '2026-11-20 12:00:00.005'
+    const timestamp = '2026-11-20 12:00:00.005000'
     expect(api.queue.rows).toMatchObject([{ message: 'x', level: 'log', timestamp }])
   })
 

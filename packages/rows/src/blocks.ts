@@ -1,0 +1,190 @@
+import { type ColumnType, columnTypes, escapeTsv, rowColumns, type RowKey } from './row-codec.ts'
+
+/**
+ * Rows by columns. The values of a column follow each other as ClickHouse's format Native has them, so ClickHouse copies them, and parses
+ * nothing. As bytes, a block is the number of its rows, the length of each column, and the columns. Numbers are varints (LEB128).
+ */
+export interface Block {
+  readonly rows: number
+  /** For each of `rowColumns`, as many values as there are rows. */
+  readonly columns: readonly Buffer[]
+}
+
+/** How the values of a type are stored. */
+interface ValueCodec {
+  /** Undefined if each value begins with its length. */
+  readonly bytes: number | undefined
+  /** The value between two positions as it is in a row of text. */
+  readonly decode: (bytes: Buffer, from: number, end: number) => string
+}
+
+const DAY_MS = 86_400_000
+const TWO_32 = 2 ** 32
+
+const codecs: Readonly<Record<ColumnType, ValueCodec>> = {
+  String: { bytes: undefined, decode: (bytes, from, end) => escapeTsv(bytes.toString('utf8', from, end)) },
+  // Days since 1970.
+  Date: { bytes: 2, decode: (bytes, at) => secondText(bytes.readUInt16LE(at) * DAY_MS).slice(0, 10) },
+  // Two numbers.
+  UUID: {
+    bytes: 16,
+    decode: (bytes, at) => {
+      const hex = [at, at + 8]
+        .map((from) => bytes.readBigUInt64LE(from).toString(16).padStart(16, '0'))
+        .join('')
+      return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+    },
+  },
+  "DateTime64(3, 'UTC')": timeCodec(3),
+  "DateTime64(6, 'UTC')": timeCodec(6),
+}
+
+const columnCodecs = rowColumns.map((name) => codecs[columnTypes[name]])
+
+/** Units of a second since 1970: thousandths or millionths. */
+function timeCodec(digits: number): ValueCodec {
+  const unitsPerMs = 10 ** (digits - 3)
+  return {
+    bytes: 8,
+    decode: (bytes, at) => {
+      // Microseconds exceed 2^53 after the year 2255, so the milliseconds and the rest are divided one after the other.
+      const [high, low] = [bytes.readUInt32LE(at + 4), bytes.readUInt32LE(at)]
+      const rest = (high % unitsPerMs) * TWO_32 + low
+      const ms = Math.floor(high / unitsPerMs) * TWO_32 + Math.floor(rest / unitsPerMs)
+      const fraction = String((ms % 1_000) * unitsPerMs + (rest % unitsPerMs)).padStart(digits, '0')
+      return `${secondText(ms - (ms % 1_000))}.${fraction}`
+    },
+  }
+}
+
+/** The second that was written last: rows that arrive together have few different ones. */
+let last = { ms: -1, text: '' }
+
+function secondText(ms: number): string {
+  if (last.ms !== ms) last = { ms, text: new Date(ms).toISOString().slice(0, 19).replace('T', ' ') }
+  return last.text
+}
+
+/** Reads varints, and what they are the length of. */
+class Reader {
+  readonly bytes: Buffer
+  at = 0
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes
+  }
+
+  /** @returns NaN at the end of the bytes */
+  number(): number {
+    const { bytes } = this
+    for (let number = 0, unit = 1; ; unit *= 0x80) {
+      const byte = bytes[this.at] ?? Number.NaN
+      this.at += 1
+      number += (byte % 0x80) * unit
+      if (!(byte >= 0x80)) return number
+    }
+  }
+
+  /** @returns undefined if the bytes are not a block */
+  block(): Block | undefined {
+    const rows = this.number()
+    const lengths = columnCodecs.map(() => this.number())
+    const columns = lengths.map((length) => this.bytes.subarray(this.at, (this.at += length)))
+    const isBlock = this.at <= this.bytes.length && columns.every((column, i) => hasValues(column, i, rows))
+    return isBlock ? { rows, columns } : undefined
+  }
+}
+
+/** ClickHouse would take too few or too many values of one chunk for those of another one. */
+function hasValues(values: Buffer, column: number, rows: number): boolean {
+  const bytes = columnCodecs[column]?.bytes
+  if (bytes !== undefined) return values.length === rows * bytes
+  const reader = new Reader(values)
+  let row = 0
+  for (; row < rows && reader.at < values.length; row += 1) {
+    const length = reader.number()
+    reader.at += length
+  }
+  return row === rows && reader.at === values.length
+}
+
+/** Reads blocks that follow each other. Undefined if the bytes are not blocks. */
+export function readBlocks(bytes: Buffer): Block[] | undefined {
+  const blocks: Block[] = []
+  for (const reader = new Reader(bytes); reader.at < bytes.length;) {
+    const block = reader.block()
+    if (block === undefined) return undefined
+    blocks.push(block)
+  }
+  return blocks
+}
+
+/** The values of a column as they are in rows of text. */
+function textsOf({ rows, columns }: Block, column: number): string[] {
+  const { bytes, decode } = columnCodecs[column] as ValueCodec
+  const reader = new Reader(columns[column] as Buffer)
+  return Array.from({ length: rows }, () => {
+    const length = bytes ?? reader.number()
+    const from = reader.at
+    reader.at += length
+    return decode(reader.bytes, from, reader.at)
+  })
+}
+
+/** The rows of a block as text, each with its newline. */
+export function rowsOfBlock(block: Block): string[] {
+  const texts = rowColumns.map((_name, column) => textsOf(block, column))
+  return Array.from({ length: block.rows }, (_, row) => `${texts.map((values) => values[row]).join('\t')}\n`)
+}
+
+/** What is looked up of each row. */
+export function keysOfBlock(block: Block): RowKey[] {
+  const texts = (name: (typeof rowColumns)[number]): string[] => textsOf(block, rowColumns.indexOf(name))
+  const [projectId, receivedAt, expiresOn] = [texts('project_id'), texts('received_at'), texts('expires_on')]
+  const [id, timestamp] = [texts('id'), texts('timestamp')]
+  return id.map((own, row) => ({
+    projectId: projectId[row] ?? '',
+    receivedAt: receivedAt[row] ?? '',
+    expiresOn: expiresOn[row] ?? '',
+    id: own,
+    timestamp: timestamp[row] ?? '',
+  }))
+}
+
+/** The ids of the rows of blocks that follow each other. */
+export function idsOfBlocks(bytes: Buffer): string[] {
+  return readBlocks(bytes)?.flatMap((block) => textsOf(block, rowColumns.indexOf('id'))) ?? []
+}
+
+function encodeNumber(number: number): Buffer {
+  const bytes: number[] = []
+  let rest = number
+  for (; rest > 0x7f; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) + 0x80)
+  return Buffer.from([...bytes, rest])
+}
+
+const encodeName = (name: string): Buffer => Buffer.from(`${String.fromCharCode(name.length)}${name}`)
+
+/** Values are sent in parts of at least this size. */
+const PART_BYTES = 65_536
+
+/** What precedes the values of each column in an insert: its name and its type. */
+const heads = rowColumns.map((name) => Buffer.concat([encodeName(name), encodeName(columnTypes[name])]))
+
+/** The body of an insert in the format Native: the rows of all blocks as one. */
+export function* insertBody(blocks: readonly Block[]): Generator<Buffer> {
+  const rows = blocks.reduce((sum, block) => sum + block.rows, 0)
+  let [parts, bytes]: [Buffer[], number] = [[encodeNumber(rowColumns.length), encodeNumber(rows)], 0]
+  for (const [column, head] of heads.entries()) {
+    parts.push(head)
+    for (const { columns } of blocks) {
+      const values = columns[column] as Buffer
+      parts.push(values)
+      bytes += values.length
+      if (bytes < PART_BYTES) continue
+      yield Buffer.concat(parts)
+      ;[parts, bytes] = [[], 0]
+    }
+  }
+  yield Buffer.concat(parts)
+}

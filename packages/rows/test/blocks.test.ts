@@ -1,0 +1,90 @@
+import * as fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { insertBody, keysOfBlock, readBlocks, rowsOfBlock } from '../src/blocks.ts'
+import { columnTypes, rowColumns, rowKey } from '../src/row-codec.ts'
+import { compressBlocks, framesWithout, hasRowOf, rowsOfFrame } from '../src/row-frame.ts'
+import { anyText, runs } from './support/arbitrary-entry.ts'
+import { encodeBlock } from './support/encode-block.ts'
+
+const ids = Array.from({ length: 4 }, (_, i) =>
+  `019a-0000-7000-8000-00000000000${i}`.replace('019a', '019a0000'),
+)
+const rowOf = (i: number, message = 'm', projectId = 'demo'): string => {
+  const values: Record<string, string> = {
+    project_id: projectId,
+    received_at: '2026-11-20 22:43:01.123',
+    expires_on: '2026-12-21',
+  }
+  Object.assign(values, { id: ids[i], timestamp: '2261-12-31 23:59:59.999999', message, metadata_text: '{}' })
+  return `${rowColumns.map((name) => values[name] ?? '').join('\t')}\n`
+}
+const rows = ['a', 'tab\\t and \\\\ é', ''].map((message, i) => rowOf(i, message))
+const block = encodeBlock(rows)
+
+it('has the rows that it was made of', () => {
+  const both = readBlocks(Buffer.concat([block, encodeBlock([]), encodeBlock([rowOf(3)])]))
+  expect(both?.map(({ rows: count }) => count)).toEqual([3, 0, 1])
+  expect(both?.map(rowsOfBlock)).toEqual([rows, [], [rowOf(3)]])
+  expect(both?.flatMap(keysOfBlock)).toEqual([...rows, rowOf(3)].map(rowKey))
+})
+
+it('has any text as it was', () => {
+  fc.assert(
+    fc.property(fc.array(anyText(300), { maxLength: 4 }), (texts) => {
+      const made = texts.map((text, i) =>
+        rowOf(i, text.replaceAll('\\', '\\\\').replaceAll('\t', '\\t').replaceAll('\n', '\\n')),
+      )
+      expect(readBlocks(encodeBlock(made))?.map(rowsOfBlock)).toEqual([made])
+    }),
+    runs,
+  )
+})
+
+const replaced = (at: number, ...bytes: number[]): Buffer => {
+  const copy = Buffer.from(block)
+  copy.set(bytes, at)
+  return copy
+}
+const head = 1 + rowColumns.length
+it.each([
+  ['without its last byte', block.subarray(0, -1)],
+  ['with another byte', Buffer.concat([block, Buffer.of(1)])],
+  ['with another number of rows', replaced(0, 2)],
+  ['with a shorter column of texts', replaced(1, 14, 24)],
+  ['with a number without an end', Buffer.of(0xff, 0xff)],
+  ['with a value that ends after its column', replaced(head, 60)],
+  ['with more values in a column', replaced(head, 0)],
+  ['with fewer values in a column', replaced(head, 9)],
+])('is not a block %s', (_what, bytes) => {
+  expect(readBlocks(bytes)).toBeUndefined()
+  expect(rowsOfFrame(compressBlocks(bytes))).toBeUndefined()
+})
+
+it('becomes an insert with one head and the values of all blocks per column', () => {
+  const body = Buffer.concat([...insertBody(readBlocks(Buffer.concat([block, block])) ?? [])])
+  const first = Buffer.concat([
+    Buffer.of(rowColumns.length, 6),
+    Buffer.from(`\nproject_id\u0006String${'\u0004demo'.repeat(6)}`),
+  ])
+  expect(body.subarray(0, first.length)).toEqual(first)
+  for (const name of Object.keys(columnTypes)) expect(body.includes(name)).toBe(true)
+})
+
+it('is compressed in a frame whose rows can be found, and left out', () => {
+  const frame = compressBlocks(Buffer.concat([block, encodeBlock([rowOf(3, 'm', 'other')])]))
+  expect([['demo'], ['other'], ['demo-2', 'thé'], []].map((projects) => hasRowOf(projects, frame))).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ])
+  expect(framesWithout(new Set(), [frame])).toEqual([frame])
+  const [kept] = framesWithout(new Set(ids.slice(0, 2)), [frame])
+  expect(kept && rowsOfFrame(kept)).toEqual([rows[2], rowOf(3, 'm', 'other')])
+  const broken = frame.subarray(0, -3)
+  expect([rowsOfFrame(broken), hasRowOf(['demo'], broken), framesWithout(new Set(['x']), [broken])]).toEqual([
+    undefined,
+    false,
+    [broken],
+  ])
+})
