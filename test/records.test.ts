@@ -85,7 +85,7 @@ const spellings = (name: string): string[] => [
 
 type Leveled = readonly [said: Said, level: string]
 const knownLevels: readonly Leveled[] = [
-  ...[...levelsByName].flatMap(([name, level]) =>
+  ...[...levelsByName].flatMap(([name, { level }]) =>
     spellings(name).map((spelling) => [{ level: spelling }, level] as const),
   ),
   ...['debug', 'debug', 'info', 'warn', 'error', 'error'].flatMap((level, at) =>

@@ -1,7 +1,7 @@
 import { FairQueue } from './fair-queue.ts'
 
-/** One slice of long work may take this long. Then other requests are served. */
-const SLICE_MS = 5
+/** Short works share a turn for this long. Then other requests are served. */
+const SHARED_MS = 5
 
 /**
  * Gives out the turns of the event loop to work that many requests or connections may cause at once: the loop never does the work of two of
@@ -24,7 +24,7 @@ export class Turns {
   constructor(
     schedule: (turn: () => void) => void = setImmediate,
     monotonicMs: () => number = () => performance.now(),
-    sharedMs: number = SLICE_MS,
+    sharedMs: number = SHARED_MS,
   ) {
     this.#schedule = schedule
     this.#monotonicMs = monotonicMs
@@ -37,18 +37,20 @@ export class Turns {
   }
 
   /**
-   * Begins the work of a request, in the current turn. A hundred connections may have a request in it, so they share the time of one slice,
-   * and do not overtake those that wait: call `Pace.pause` before the first step, too.
+   * Begins the work of a request, in the current turn. A hundred connections may have a request in it, so they share some milliseconds, and do not
+   * overtake those that wait.
+   *
+   * @returns undefined if it may begin at once, or else when it may
    */
-  begin(group: string): Pace {
+  begin(group: string): Promise<void> | undefined {
+    const nowMs = this.#monotonicMs()
     if (this.#beginningEndMs === undefined) {
-      this.#beginningEndMs = this.#monotonicMs() + SLICE_MS
+      this.#beginningEndMs = nowMs + SHARED_MS
       this.#schedule(() => {
         this.#beginningEndMs = undefined
       })
     }
-    const endMs = this.#waiting.size > 0 ? Number.NEGATIVE_INFINITY : this.#beginningEndMs
-    return new Pace(() => this.next(group), this.#monotonicMs, endMs)
+    return this.#waiting.size === 0 && nowMs < this.#beginningEndMs ? undefined : this.next(group)
   }
 
   /** Resolves in a later turn, in the order of the calls of a group. */
@@ -71,29 +73,5 @@ export class Turns {
         else this.#schedule(this.#give)
       }),
     )
-  }
-}
-
-/** The slices of one request. */
-export class Pace {
-  readonly #nextTurn: () => Promise<void>
-  readonly #monotonicMs: () => number
-  #sliceEndMs: number
-
-  constructor(nextTurn: () => Promise<void>, monotonicMs: () => number, sliceEndMs: number) {
-    this.#nextTurn = nextTurn
-    this.#monotonicMs = monotonicMs
-    this.#sliceEndMs = sliceEndMs
-  }
-
-  /** Call it between steps, and wait for its result before the next one. @returns undefined while the slice has time left */
-  pause(): Promise<void> | undefined {
-    return this.#monotonicMs() < this.#sliceEndMs ? undefined : this.nextSlice()
-  }
-
-  /** Waits for the next slice. */
-  async nextSlice(): Promise<void> {
-    await this.#nextTurn()
-    this.#sliceEndMs = this.#monotonicMs() + SLICE_MS
   }
 }

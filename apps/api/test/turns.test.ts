@@ -28,9 +28,8 @@ async function runTurn(): Promise<void> {
 
 /** Work of two slices. */
 async function work(name: string, group: string, sliceMs = 5): Promise<void> {
-  const pace = turns.begin(group)
   for (let slice = 1; slice <= 2; slice += 1) {
-    await pace.nextSlice()
+    await turns.next(group)
     slices.push(`${name}${slice}`)
     nowMs += sliceMs
   }
@@ -47,19 +46,16 @@ async function runAll(works: readonly Promise<void>[]): Promise<void> {
   expect(scheduled).toEqual([])
 }
 
-it('works that begin in one turn continue for five milliseconds together, and then wait for a turn', async () => {
-  const first = turns.begin('a')
+it('works that begin in one turn have five milliseconds together, and others wait for a turn', async () => {
+  expect(turns.begin('a')).toBeUndefined()
   nowMs += 4.9
-  expect(first.pause()).toBeUndefined()
-  const second = turns.begin('b')
-  expect(second.pause()).toBeUndefined()
+  expect(turns.begin('b')).toBeUndefined()
   nowMs += 0.1
-  const pauses = [first, second, turns.begin('c')].map((pace) => pace.pause())
-  expect(pauses).toEqual([expect.any(Promise), expect.any(Promise), expect.any(Promise)])
+  const pauses = [turns.begin('a'), turns.begin('c')]
+  expect(pauses).toEqual([expect.any(Promise), expect.any(Promise)])
   await runTurn()
   for (const pause of pauses) await pause
-  expect(first.pause()).toBeUndefined()
-  expect(turns.begin('d').pause()).toBeUndefined()
+  expect(turns.begin('d')).toBeUndefined()
 })
 
 it('works of a group take one turn after the other, in their order', async () => {
@@ -90,7 +86,7 @@ it('works that continue after their turns do not share them', async () => {
 
 it('a work that begins does not overtake those that wait', async () => {
   const first = work('a', 'group')
-  expect(turns.begin('other').pause()).toBeInstanceOf(Promise)
+  expect(turns.begin('other')).toBeInstanceOf(Promise)
   await runTurn()
   await runTurn()
   await first

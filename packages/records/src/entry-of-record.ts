@@ -1,17 +1,9 @@
 import { entryFields } from '@sluice/schema'
-import { type Level, type LevelReading, readLevel, readMongoLevel } from './levels.ts'
+import { type Level, type LevelReading, readLevel } from './levels.ts'
 import { addMember, isPlainObject, type Members, setMember } from './members.ts'
-import { isParent, type NameRole, type Role, roleOfName, roles } from './names.ts'
-import { readTime } from './times.ts'
-import {
-  readEnvironment,
-  readMessage,
-  readPathname,
-  readService,
-  readSource,
-  readStack,
-  readUrl,
-} from './values.ts'
+import { isParent, type NameRole, roleOfName } from './names.ts'
+import { isNumber, readTime } from './times.ts'
+import { readEnvironment, readStack, readString } from './values.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -76,60 +68,44 @@ function jsonOf(record: Fields): string {
 /** Finds the best usable value for each field. */
 function findUses(record: Fields): Uses {
   const uses: Uses = new Map()
-  const offer = (name: string, child: string | undefined, { role, rank }: NameRole, value: unknown): void => {
-    const { field, rank: rankOfRole } = roles[role]
-    const total = rank + rankOfRole
-    if ((uses.get(field)?.rank ?? Number.POSITIVE_INFINITY) <= total) return
-    const read = readers[role](value, child ?? name, record)
-    if (read !== undefined) uses.set(field, { rank: total, name, child, value: read })
+  const offer = (name: string, child: string | undefined, value: unknown): void => {
+    const role = roleOfName(child === undefined ? name : `${name}.${child}`)
+    if (role === undefined || (uses.get(role.field)?.rank ?? Number.POSITIVE_INFINITY) <= role.rank) return
+    const isOther = role.condition !== undefined && !isMet[role.condition](record)
+    const read = isOther ? undefined : readers[role.reading](value, role, record)
+    if (read !== undefined) uses.set(role.field, { rank: role.rank, name, child, value: read })
   }
   for (const name of Object.keys(record)) {
     const value = record[name]
-    const role = roleOfName(name)
-    if (role !== undefined) offer(name, undefined, role, value)
+    offer(name, undefined, value)
     if (!isPlainObject(value) || !isParent(name)) continue
-    for (const child of Object.keys(value)) {
-      const childRole = roleOfName(`${name}.${child}`)
-      if (childRole !== undefined) offer(name, child, childRole, value[child])
-    }
-  }
-  const mongoLevel = uses.has('level') ? undefined : readMongoLevel(record)
-  if (mongoLevel !== undefined) {
-    uses.set('level', { rank: 0, name: 's', child: undefined, value: mongoLevel })
+    for (const child of Object.keys(value)) offer(name, child, value[child])
   }
   return uses
 }
 
 /** Undefined if the value is not usable. */
-type RoleReader = (value: unknown, name: string, record: Fields) => unknown
+type Reader = (value: unknown, role: NameRole, record: Fields) => unknown
 
-const readers: Readonly<Record<Role, RoleReader>> = {
+const readers: Readonly<Record<NameRole['reading'], Reader>> = {
   time: readTime,
-  level: (value, name, record) => readLevel(value, isSyslogNumber(name, record) ? 'syslog' : 'pino'),
-  levelSyslog: (value) => readLevel(value, 'syslog'),
-  levelOtel: (value) => readLevel(value, 'otel'),
-  levelPython: (value) => readLevel(value, 'python'),
-  message: readMessage,
-  service: readService,
-  serviceOfBunyan: (value, _name, record) => (isBunyanRecord(record) ? readService(value) : undefined),
+  // GELF has the severity of syslog as `level`.
+  level: (value, { numbering }, record) =>
+    readLevel(value, numbering === 'pino' && Object.hasOwn(record, 'short_message') ? 'syslog' : numbering),
+  text: (value) => (typeof value === 'string' ? value : undefined),
+  // Docker ends the string of `log` with the newline of the line.
+  line: (value) => (typeof value === 'string' ? value.replace(/\n$/, '') : undefined),
+  string: (value, { field }) => readString(value, field),
   environment: readEnvironment,
-  source: readSource,
-  url: readUrl,
-  pathname: readPathname,
   stack: readStack,
-  metadata: (value) => (isPlainObject(value) ? value : undefined),
+  object: (value) => (isPlainObject(value) ? value : undefined),
 }
 
-/** Elsewhere `name` is the name of a logger or of a thing. */
-function isBunyanRecord(record: Fields): boolean {
-  return (
-    typeof record['level'] === 'number' && Object.hasOwn(record, 'pid') && Object.hasOwn(record, 'hostname')
-  )
-}
-
-/** GELF has the severity of syslog as `level`. A number under `severity` is syslog's too (RFC 5424). */
-function isSyslogNumber(name: string, record: Fields): boolean {
-  return name === 'severity' || (name === 'level' && Object.hasOwn(record, 'short_message'))
+/** Whether a record is one of those that a name belongs to. */
+const isMet: Readonly<Record<NonNullable<NameRole['condition']>, (record: Fields) => boolean>> = {
+  bunyan: (record) =>
+    isNumber(record['level']) && Object.hasOwn(record, 'pid') && Object.hasOwn(record, 'hostname'),
+  mongo: ({ t }) => isPlainObject(t) && Object.hasOwn(t, '$date'),
 }
 
 function isUnchanged(record: Fields, uses: Uses): boolean {

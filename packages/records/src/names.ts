@@ -1,70 +1,83 @@
-/** A field that a value of a record can become, and how its values are read. */
-export type Role = keyof typeof namesByRole
+import type { Numbering } from './levels.ts'
 
-/** The names of each role. If a record has several, the first with a usable value is taken. In lower case. */
-const namesByRole = {
-  time:
-    'timestamp @timestamp time ts datetime eventtime event_time asctime t @t time_local time_iso8601 ' +
-    '__realtime_timestamp date timeunixnano observedtimestamp observedtimeunixnano timemillis instant ' +
-    'requestreceivedtimestamp created_at createdat written_at record.time',
-  level:
-    'level severity levelname log.level loglevel log_level lvl severitytext severity_text level_name ' +
-    'error_severity @l @level sev record.level jsonpayload.level',
-  levelSyslog: 'priority syslog_severity syslog.severity log.syslog.severity.code',
-  levelOtel: 'severitynumber severity_number',
-  levelPython: 'levelno',
-  message:
-    'message msg event log body record.message text short_message full_message @m @mt renderedmessage rendered_message ' +
-    'messagetemplate textpayload fields.message @message jsonpayload.message jsonpayload.msg logevent.message',
-  service:
-    'service service.name service_name servicename app application appname app_name application_name ' +
-    'syslog_identifier',
-  serviceOfBunyan: 'name',
-  environment:
-    'environment env service.environment deployment.environment deployment.environment.name node_env',
-  stack:
-    'stack stacktrace stack_trace exception exc_info exc_text error.stack_trace error.stack err.stack ' +
-    'err.stack_trace exception.stacktrace thrown.extendedstacktrace @x',
-  source: 'source',
-  url: 'url url.full',
-  pathname: 'pathname url.path',
-  metadata: 'metadata',
-}
+/** How values are read, in the order of `assembly/loggers/uses.ts` of @sluice/row-scanner. */
+export const readings = ['time', 'level', 'text', 'line', 'string', 'environment', 'stack', 'object'] as const
+/** The records that some names belong to, in the same order. Elsewhere `name` is the name of a logger or of a thing. */
+export const conditions = ['bunyan', 'mongo'] as const
 
-/** The field of a role, and what is added to the ranks of its names: no role has 100 of them. */
-export interface RoleUse {
-  readonly field: string
-  readonly rank: number
-}
-
-/** Names of levels say more than numbers, and `service` says more than `name`. */
-export const roles: Readonly<Record<Role, RoleUse>> = {
-  time: { field: 'timestamp', rank: 0 },
-  level: { field: 'level', rank: 0 },
-  levelSyslog: { field: 'level', rank: 100 },
-  levelOtel: { field: 'level', rank: 200 },
-  levelPython: { field: 'level', rank: 300 },
-  message: { field: 'message', rank: 0 },
-  service: { field: 'service', rank: 0 },
-  serviceOfBunyan: { field: 'service', rank: 100 },
-  environment: { field: 'environment', rank: 0 },
-  source: { field: 'source', rank: 0 },
-  url: { field: 'url', rank: 0 },
-  pathname: { field: 'pathname', rank: 0 },
-  stack: { field: 'stack', rank: 0 },
-  metadata: { field: 'metadata', rank: 0 },
-}
-
+/** What a name in a record means. */
 export interface NameRole {
-  readonly role: Role
+  /** The field of the entry. */
+  readonly field: string
+  readonly reading: (typeof readings)[number]
+  /** What a number means as a level. */
+  readonly numbering: Numbering
+  readonly condition?: (typeof conditions)[number]
   /** Names with a smaller rank come first. */
   readonly rank: number
 }
 
+/**
+ * The names of each field, in lower case. If a record has several, the first with a usable value is taken: names of levels say more than numbers,
+ * and `service` says more than `name`. A number under `severity` is one of syslog (RFC 5424).
+ */
+const table: readonly (readonly [
+  field: string,
+  reading: NameRole['reading'],
+  names: string,
+  more?: Partial<Pick<NameRole, 'numbering' | 'condition'>>,
+])[] = [
+  [
+    'timestamp',
+    'time',
+    'timestamp @timestamp time ts datetime eventtime event_time asctime t @t time_local time_iso8601 ' +
+      '__realtime_timestamp date timeunixnano observedtimestamp observedtimeunixnano timemillis instant ' +
+      'requestreceivedtimestamp created_at createdat written_at record.time',
+  ],
+  ['level', 'level', 'level'],
+  ['level', 'level', 'severity', { numbering: 'syslog' }],
+  [
+    'level',
+    'level',
+    'levelname log.level loglevel log_level lvl severitytext severity_text level_name error_severity @l ' +
+      '@level sev record.level jsonpayload.level',
+  ],
+  ['level', 'level', 'priority syslog_severity syslog.severity', { numbering: 'syslog' }],
+  ['level', 'level', 'log.syslog.severity.code', { numbering: 'syslog' }],
+  ['level', 'level', 'severitynumber severity_number', { numbering: 'otel' }],
+  ['level', 'level', 'levelno', { numbering: 'python' }],
+  ['level', 'level', 's', { numbering: 'mongo', condition: 'mongo' }],
+  ['message', 'text', 'message msg event'],
+  ['message', 'line', 'log'],
+  ['message', 'text', 'body record.message text short_message full_message @m @mt renderedmessage'],
+  ['message', 'text', 'rendered_message messagetemplate textpayload fields.message @message'],
+  ['message', 'text', 'jsonpayload.message jsonpayload.msg logevent.message'],
+  ['service', 'string', 'service service.name service_name servicename app application appname app_name'],
+  ['service', 'string', 'application_name syslog_identifier'],
+  ['service', 'string', 'name', { condition: 'bunyan' }],
+  ['environment', 'environment', 'environment env service.environment deployment.environment'],
+  ['environment', 'environment', 'deployment.environment.name node_env'],
+  [
+    'stack',
+    'stack',
+    'stack stacktrace stack_trace exception exc_info exc_text error.stack_trace error.stack',
+  ],
+  ['stack', 'stack', 'err.stack err.stack_trace exception.stacktrace thrown.extendedstacktrace @x'],
+  ['source', 'string', 'source'],
+  ['url', 'string', 'url url.full'],
+  ['pathname', 'string', 'pathname url.path'],
+  ['metadata', 'object', 'metadata'],
+]
+
 export const rolesByName: ReadonlyMap<string, NameRole> = new Map(
-  Object.entries(namesByRole).flatMap(([role, names]) =>
-    names.split(' ').map((name, rank): [string, NameRole] => [name, { role: role as Role, rank }]),
-  ),
+  table
+    .flatMap(([field, reading, names, more]) =>
+      names.split(' ').map((name) => [name, field, reading, more] as const),
+    )
+    .map(([name, field, reading, more], rank) => [
+      name,
+      { field, reading, numbering: 'pino', ...more, rank },
+    ]),
 )
 
 /** The names of objects that have fields of an entry, such as `log` of `log.level`. */
@@ -84,7 +97,7 @@ export function roleOfName(name: string): NameRole | undefined {
   const exact = rolesByName.get(name)
   if (exact !== undefined) return exact
   const other = rolesByName.get(name.toLowerCase())
-  return other === undefined ? undefined : { role: other.role, rank: other.rank + OTHER_CASE_RANK }
+  return other === undefined ? undefined : { ...other, rank: other.rank + OTHER_CASE_RANK }
 }
 
 export function isParent(name: string): boolean {

@@ -6,26 +6,26 @@ interface RawJson {
 /** ECMAScript 2026, which TypeScript's library does not declare yet. */
 const json = JSON as unknown as { isRawJSON(value: unknown): value is RawJson }
 
+/** Whether a value is a number of JSON. One that was parsed exactly is an object. */
+export function isNumber(value: unknown): boolean {
+  return typeof value === 'number' || json.isRawJSON(value)
+}
+
 /** A time in ISO 8601 or as a number since 1970, or one of the objects that loggers make of a time. */
 export function readTime(value: unknown): string | undefined {
-  if (typeof value === 'string') return timeOfIso(value.trim()) ?? timeOfEpoch(value)
+  if (typeof value === 'string') return timeOfIso(value.trim()) ?? timeOfEpoch(value.trim())
   if (typeof value === 'number') return timeOfEpoch(String(value))
   if (json.isRawJSON(value)) return timeOfEpoch(value.rawJSON)
-  if (!isPlainObject(value)) return undefined
-  return isMongoDate(value) ? readTime(value.$date) : readTimeObject(value)
+  return isPlainObject(value) ? readTimeObject(value) : undefined
 }
 
-/** Log4j: `{"epochSecond": …, "nanoOfSecond": …}`. Google: `{"seconds": …, "nanos": …}`. PHP: `{"date": …, "timezone": "UTC"}`. Loguru: `{"repr": …}`. */
+/** MongoDB: `{"$date": …}`. Loguru: `{"repr": …}`. Log4j: `{"epochSecond": …, "nanoOfSecond": …}`. Google: `{"seconds": …, "nanos": …}`. */
 function readTimeObject(value: Members): string | undefined {
-  const { seconds = value['epochSecond'], nanos = value['nanoOfSecond'], date, timezone, repr } = value
-  if (typeof repr === 'string') return timeOfIso(repr)
-  if (typeof date === 'string' && timezone === 'UTC') return timeOfIso(date)
-  if (typeof seconds !== 'number' || typeof nanos !== 'number') return undefined
-  return timeOfEpoch(`${seconds}.${String(nanos).padStart(9, '0')}`)
-}
-
-export function isMongoDate(value: unknown): value is { readonly $date: string | number } {
-  return isPlainObject(value) && ['string', 'number'].includes(typeof value['$date'])
+  const { repr, $date = repr, seconds = value['epochSecond'], nanos = value['nanoOfSecond'] } = value
+  if ($date !== undefined) return isPlainObject($date) ? undefined : readTime($date)
+  const isWhole = Number.isInteger(seconds) && Number.isInteger(nanos)
+  if (!isWhole || Number(nanos) < 0 || Number(nanos) >= 1e9 || Number(seconds) >= 1e11) return undefined
+  return timeOfEpoch(`${String(seconds)}.${String(nanos).padStart(9, '0')}`)
 }
 
 /**

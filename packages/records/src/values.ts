@@ -21,29 +21,16 @@ export function readEnvironment(value: unknown): Environment | undefined {
   return environmentsByName.get(value.toLowerCase())
 }
 
-/** Docker ends the string of `log` with the newline of the line. */
-export function readMessage(value: unknown, name: string): string | undefined {
-  if (typeof value !== 'string') return undefined
-  return name === 'log' && value.endsWith('\n') ? value.slice(0, -1) : value
-}
-
 /** A stack trace as a string, or as an array of its lines. */
-export function readStack(value: unknown, name: string): string | undefined {
-  if (Array.isArray(value) && value.length > 0 && value.every((line) => typeof line === 'string')) {
-    return value.join('\n')
-  }
-  return typeof value === 'string' && (value !== '' || name === 'stack') ? value : undefined
+export function readStack(value: unknown): string | undefined {
+  const isLines = Array.isArray(value) && value.length > 0 && value.every((line) => typeof line === 'string')
+  if (isLines) return value.join('\n')
+  return typeof value === 'string' ? value : undefined
 }
 
-export function readSource(value: unknown): string | undefined {
-  return sources.find((known) => known === value)
-}
-
-export const readService = stringReader(limits.serviceCharactersMax)
-export const readUrl = stringReader(limits.urlCharactersMax)
-export const readPathname = stringReader(limits.pathnameCharactersMax)
-
-function stringReader(charactersMax: number): (value: unknown) => string | undefined {
-  return (value) =>
-    typeof value === 'string' && hasAtMostCharacters(value, charactersMax) ? value : undefined
+/** A string that the contract allows in a field. */
+export function readString(value: unknown, field: string): string | undefined {
+  if (field === 'source') return sources.find((known) => known === value)
+  const charactersMax = limits[`${field as 'service' | 'url' | 'pathname'}CharactersMax`]
+  return typeof value === 'string' && hasAtMostCharacters(value, charactersMax) ? value : undefined
 }

@@ -73,16 +73,10 @@ describe('the time', () => {
   test.each([
     [{ instant: { epochSecond: 1_795_168_800, nanoOfSecond: 5 } }, '2026-11-20T10:00:00.000000005Z'],
     [{ timestamp: { seconds: 1_795_168_800, nanos: 123_000_000 } }, '2026-11-20T10:00:00.123000000Z'],
-    [{ datetime: { date: '2026-11-20 10:00:00.5', timezone: 'UTC' } }, '2026-11-20T10:00:00.5'],
     [{ timeMillis: 1_795_168_800_123 }, '2026-11-20T10:00:00.123Z'],
     [{ record: { time: { repr: '2026-11-20 10:00:00.5+01:00' } } }, '2026-11-20T10:00:00.5+01:00'],
   ])('is found in objects and names of some loggers: %j', (fields, time) => {
     expect(entryOf({ ...base, ...fields })['timestamp']).toBe(time)
-  })
-
-  test('of an object in another zone is left as it is', () => {
-    const datetime = { date: '2026-11-20 10:00:00.5', timezone: 'Europe/Berlin' }
-    expect(entryOf({ ...base, datetime })).toEqual({ ...base, datetime })
   })
 
   test('of nanoseconds keeps all digits if the number was parsed exactly', () => {

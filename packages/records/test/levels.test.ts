@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { levelOf, readLevel } from '../src/index.ts'
+import { readLevel, readLevelName } from '../src/index.ts'
 
 describe('the name of a level', () => {
   test.each([
@@ -13,12 +13,12 @@ describe('the name of a level', () => {
     const spellings = names
       .split(' ')
       .flatMap((name) => [name, name.toUpperCase(), `${name.charAt(0).toUpperCase()}${name.slice(1)} `])
-    expect(spellings.filter((name) => levelOf(name) !== level)).toEqual([])
+    expect(spellings.filter((name) => readLevelName(name)?.level !== level)).toEqual([])
   })
 
   test('is unknown for any other string', () => {
     for (const name of ['', ' ', 'banana', 'errors', '__proto__', 'toString', 'x'.repeat(1e6)])
-      expect(levelOf(name)).toBeUndefined()
+      expect(readLevelName(name)).toBeUndefined()
   })
 })
 

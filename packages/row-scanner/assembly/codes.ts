@@ -1,4 +1,4 @@
-// The codes of errors in entries. `codes` in `src/errors.ts` has the same order.
+// The codes of errors in entries. `entryErrorCodes` of @sluice/schema has the same order.
 export const INVALID_JSON: i32 = 0
 export const INVALID_TIMESTAMP: i32 = 1
 export const INVALID_UNICODE: i32 = 2

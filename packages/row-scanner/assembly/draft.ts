@@ -54,4 +54,11 @@ export class Decoded {
     Decoded.start = isEscaped ? Names.decode(value.start, value.end) : value.start
     Decoded.end = isEscaped ? Names.end : value.end
   }
+
+  /** The same, until another string is decoded. */
+  static peek(value: Node): void {
+    const mark = Names.mark
+    Decoded.read(value)
+    Names.rewind(mark)
+  }
 }

@@ -18,16 +18,8 @@ let errors: i32 = 0
 /** The end of the addresses at `UNKNOWN`: of the names of the members that have no column. */
 let unknownEnd: i32 = UNKNOWN
 /** The timestamp of the entry, decoded. Both are 0 if it has none. */
-let timestampFrom: i32 = 0
-let timestampTo: i32 = 0
-
-export function timestampStart(): i32 {
-  return timestampFrom
-}
-
-export function timestampEnd(): i32 {
-  return timestampTo
-}
+export let timestampStart: i32 = 0
+export let timestampEnd: i32 = 0
 
 /**
  * Makes a row of an entry, or adds its errors: all errors of its structure, or else the first of its content.
@@ -154,14 +146,14 @@ function placeOfMetadata(object: i32): i32 {
 }
 
 function readTimestamp(): bool {
-  timestampFrom = 0
-  timestampTo = 0
+  timestampStart = 0
+  timestampEnd = 0
   const address = Draft.valueOf(columns.timestamp)
   if (address === 0) return true
   Decoded.read(Node.of(address))
-  timestampFrom = Decoded.start
-  timestampTo = Decoded.end
-  Draft.hasTime = Timestamp.read(timestampFrom, timestampTo)
+  timestampStart = Decoded.start
+  timestampEnd = Decoded.end
+  Draft.hasTime = Timestamp.read(timestampStart, timestampEnd)
   Draft.timeUs = Timestamp.us
   return Draft.hasTime
 }
@@ -198,14 +190,6 @@ function findInMetadata(metadata: i32): bool {
 }
 
 function findInUnknown(): bool {
-  for (let at = UNKNOWN; at < unknownEnd; at += 4) {
-    const name = Node.of(load<i32>(at))
-    const isAdded = Path.add(name)
-    if (Path.find(name.next)) {
-      if (!isAdded) Path.begin()
-      return true
-    }
-    Path.begin()
-  }
+  for (let at = UNKNOWN; at < unknownEnd; at += 4) if (Path.findInMember(load<i32>(at))) return true
   return false
 }

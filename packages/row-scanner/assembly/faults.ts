@@ -1,4 +1,4 @@
-// What must follow at a place of a text that is not JSON. JavaScript words them: `faults` in `src/faults.ts` has the same order.
+// What must follow at a place of a text that is not JSON. JavaScript words them: `expectations` in `src/errors.ts` has the same order.
 export const VALUE: i32 = 1
 export const VALUE_OR_END: i32 = 2
 export const NAME_OR_END: i32 = 3

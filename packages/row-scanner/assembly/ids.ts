@@ -7,11 +7,6 @@ export class Ids {
   /** Of the next id: the last twelve bits of the first of its two numbers. */
   static counter: i32 = 0
 
-  /** Called when there is the first id of another millisecond at `ID`. */
-  static restart(): void {
-    Ids.counter = 0
-  }
-
   /** Writes an id. @returns its end */
   static write(to: i32): i32 {
     if (Ids.counter === idsPerMs) {

@@ -1,48 +1,23 @@
 import { NEWLINE } from './bytes'
 import { Cursor } from './cursor'
-import { takeEntry } from './entry'
+import { takeEntry, timestampEnd, timestampStart } from './entry'
 import { Errors } from './errors'
 import { Field, fieldAfter } from './fields'
 import { Ids } from './ids'
 import { entriesPerRequestMax } from './limits'
 import { newlineFrom } from './lines'
-import { makeConstants } from './loggers/constants'
-import { indexWords } from './loggers/words'
 import { BODY, TAPE } from './memory'
 import { readRequest as readOtlpJson } from './otlp/json'
 import { readRequest as readOtlp } from './otlp/protobuf'
 import { Records } from './records'
 import { Rows } from './rows'
-import { Malformed } from './shippers/bulk'
-import { columnOf, lineOf } from './strings'
+import { malformation, malformedLine } from './shippers/bulk'
 import { ARRAY, Node, NODE_BYTES, OBJECT, REPEATED } from './tape'
 import { readText, Text } from './text'
 import { Wire } from './wire'
 
-export {
-  BODY,
-  BODY_BYTES_MAX,
-  COLUMNS_MAX,
-  ERRORS,
-  FIELDS,
-  FIELDS_BYTES_MAX,
-  ID,
-  ITEMS,
-  LETTERS,
-  NUMBERINGS,
-  ORIGIN,
-  ORIGIN_BYTES_MAX,
-  PIECES,
-  POWERS,
-  PROJECT,
-  PROJECT_BYTES_MAX,
-  ROWS,
-  TAPE,
-  TAPE_BYTES_MAX,
-  WORDS,
-  WORDS_MAX,
-} from './memory'
-export { timestampEnd, timestampStart } from './entry'
+export * from './memory'
+export { useWords } from './loggers/words'
 export { scanLokiJson } from './loki/json'
 export { scanLoki } from './loki/protobuf'
 export { setSeed } from './names'
@@ -63,84 +38,30 @@ const WRONG_LOGS: i32 = 5
 /** The number of entries in the body, valid or not. */
 let entries: i32 = 0
 
-export function entryCount(): i32 {
-  return entries
-}
+const numbers = <i32>memory.data(13 * 4)
 
-export function rowCount(): i32 {
-  return Rows.count
-}
-
-/** The end of the blocks at `ROWS`. */
-export function rowsEnd(): i32 {
+/** Writes what is left of a scan, in the order of `outcome` in `src/scanner.ts`. @returns its place */
+export function outcome(): i32 {
   Rows.pack()
-  return Rows.end
+  store<i32>(numbers, entries)
+  store<i32>(numbers, Records.count, 4)
+  store<i32>(numbers, Rows.count, 8)
+  store<i32>(numbers, Rows.end, 12)
+  store<i32>(numbers, Records.pieces, 16)
+  store<i32>(numbers, Errors.count, 20)
+  store<i32>(numbers, Ids.counter - 1, 24)
+  store<i32>(numbers, timestampStart, 28)
+  store<i32>(numbers, timestampEnd, 32)
+  store<i32>(numbers, malformation, 36)
+  store<i32>(numbers, malformedLine, 40)
+  store<i32>(numbers, Wire.fault, 44)
+  store<i32>(numbers, Wire.faultAt, 48)
+  return numbers
 }
 
-export function recordCount(): i32 {
-  return Records.count
-}
-
-/** The number of pieces at `PIECES`. */
-export function pieceCount(): i32 {
-  return Records.pieces
-}
-
-export function errorCount(): i32 {
-  return Errors.count
-}
-
-/** What must follow at the place where the body is invalid. */
-export function fault(): i32 {
-  return Cursor.fault
-}
-
-export function faultAt(): i32 {
-  return Cursor.at
-}
-
-/** The place of the fault in its text, counted from 1. Columns are characters. */
-export function faultLine(): i32 {
-  return lineOf(Text.start, Cursor.at)
-}
-
-export function faultColumn(): i32 {
-  return columnOf(Text.start, Cursor.at)
-}
-
-export function textEnd(): i32 {
-  return Text.end
-}
-
-/** Why the body is not the message of the protocol. */
-export function messageFault(): i32 {
-  return Wire.fault
-}
-
-/** The place of the fault in the memory, or the number of the part with a wrong type. */
-export function messageFaultAt(): i32 {
-  return Wire.faultAt
-}
-
-/** Why an action of a bulk request is malformed, and the number of its line. */
-export function malformedReason(): i32 {
-  return Malformed.reason
-}
-
-export function malformedLine(): i32 {
-  return Malformed.line
-}
-
-/** Called at the start, after JavaScript has written the words of loggers and has set the seed. */
-export function useWords(
-  names: i32,
-  levels: i32,
-  environments: i32,
-  contractLevels: i32,
-  contractEnvironments: i32,
-): void {
-  indexWords(names, levels, environments)
-  makeConstants(contractLevels, contractEnvironments)
+/** Adds why the text that was read last is not JSON to the errors. */
+export function addFault(): void {
+  Errors.addFault(0, Text.start, Text.end)
 }
 
 /** Called after JavaScript has written another project to `PROJECT`. @param expiresOn days since 1970 */
@@ -148,14 +69,9 @@ export function setStamp(projectBytes: i32, receivedAtMs: i64, expiresOn: i32): 
   Rows.stamp(projectBytes, receivedAtMs, expiresOn)
 }
 
-/** The last twelve bits of the first number of the id that was written last. */
-export function idCounter(): i32 {
-  return Ids.counter - 1
-}
-
 /** Called after JavaScript has written the first id of another millisecond to `ID`. */
 export function restartIds(): void {
-  Ids.restart()
+  Ids.counter = 0
 }
 
 /**

@@ -30,25 +30,18 @@ export const POWERS_BYTES: i32 = 617 * 16
 /** The numbers of the groups of Protocol Buffers that are open. i32 each. */
 export const GROUPS: i32 = POWERS + POWERS_BYTES
 export const GROUPS_MAX: i32 = 100
-/**
- * What JavaScript writes of the names of loggers, and what is made of it at the start: see `loggers/words.ts` and `loggers/constants.ts`. The
- * addresses of words have sixteen bits.
- */
+/** The words of loggers that JavaScript writes, and where they are found: see `loggers/words.ts`. Their addresses have sixteen bits. */
 export const WORDS: i32 = GROUPS + GROUPS_MAX * 4 + SLACK
 export const WORDS_MAX: i32 = 256
-export const WORD_SLOTS: i32 = WORDS + WORDS_MAX * 48
-export const WORD_LENGTHS: i32 = WORD_SLOTS + 3 * 1_024 * 2
+export const WORD_BYTES: i32 = 64
+export const WORD_SLOTS: i32 = WORDS + WORDS_MAX * WORD_BYTES
+export const WORD_LENGTHS: i32 = WORD_SLOTS + 1_024 * 2
 /** For each numbering of levels, a byte for each number. */
 export const NUMBERINGS: i32 = WORD_LENGTHS + 1_024
-/** For each upper-case letter, the level of MongoDB. */
-export const LETTERS: i32 = NUMBERINGS + 4 * 64
-export const CONSTANTS: i32 = LETTERS + 32 + SLACK
-export const CONSTANTS_MAX: i32 = 32
-export const CONSTANT_TEXTS: i32 = CONSTANTS + CONSTANTS_MAX * 16
-/** The values of the fields of the current record: see `loggers/uses.ts`. */
-export const USES: i32 = CONSTANT_TEXTS + 256 + SLACK
+/** The values of the columns of the current record: see `loggers/uses.ts`. */
+export const USES: i32 = NUMBERINGS + 5 * 64
 /** Short texts in another form: lower case, or an ordinary form of a time. */
-export const SCRATCH: i32 = USES + 10 * 16 + SLACK
+export const SCRATCH: i32 = USES + COLUMNS_MAX * 16 + SLACK
 export const SCRATCH_BYTES: i32 = 512
 /** For deep values: a bit for each open bracket, 1 if it is the brace of an object. A body may consist of brackets. */
 export const BRACKETS: i32 = SCRATCH + SCRATCH_BYTES + SLACK
@@ -63,7 +56,7 @@ export const PATHS: i32 = PIECES + PIECES_MAX * 12
 export const PATHS_BYTES_MAX: i32 = 131_072
 /** The body, and a zero. */
 export const BODY: i32 = PATHS + PATHS_BYTES_MAX + SLACK
-/** Decoded names and texts. They are never longer than in the body, but for bytes that are not UTF-8, which may become three. */
+/** Decoded names and texts, and those that are made for a record. They are never longer than in the body, but for bytes that are not UTF-8, which may become three. */
 export const NAMES: i32 = BODY + BODY_BYTES_MAX + SLACK
 /** The metadata of the current entry. No more is written when it is above its limit; one string before that may take six times the limit. */
 export const METADATA: i32 = NAMES + 4 * BODY_BYTES_MAX + SLACK
@@ -89,14 +82,12 @@ export const UNKNOWN: i32 = TABLE + TABLE_SLOTS * 8
 /** The members of the current record, and those of its metadata: see `loggers/members.ts`. i32 each. */
 export const RECORD: i32 = UNKNOWN + BODY_BYTES_MAX + SLACK
 export const KEPT: i32 = RECORD + BODY_BYTES_MAX + SLACK
-/** Texts that are made for the current record: its JSON, new names, the lines of a stack trace. */
-export const TEXTS: i32 = KEPT + BODY_BYTES_MAX + SLACK
 /** JSON that JavaScript passes with the body: what the URL of a request says about its records. */
-export const ORIGIN: i32 = TEXTS + 4 * BODY_BYTES_MAX + SLACK
+export const ORIGIN: i32 = KEPT + BODY_BYTES_MAX + SLACK
 export const ORIGIN_BYTES_MAX: i32 = 262_144
 /** The items of a bulk request: see `shippers/bulk.ts`. */
 export const ITEMS: i32 = ORIGIN + ORIGIN_BYTES_MAX + SLACK
-export const ITEM_NUMBERS: i32 = 8
+export const ITEM_NUMBERS: i32 = 10
 export const ITEMS_MAX: i32 = 16_384
 /** The labels of a stream of Loki, as they are in metadata, and tables of names: see `loki/`. */
 export const LABELS: i32 = ITEMS + (ITEMS_MAX + 1) * ITEM_NUMBERS * 4 + SLACK

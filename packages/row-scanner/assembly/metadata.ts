@@ -101,18 +101,6 @@ export class Metadata {
     Metadata.member(address)
   }
 
-  /** Adds a member with a name of plain ASCII. */
-  static addNamed(name: string, value: i32): void {
-    Metadata.levels = max(Metadata.levels, 1 + Node.of(value).levels)
-    Metadata.names += 1
-    Metadata.byte(QUOTE)
-    for (let i = 0; i < name.length; i += 1) Metadata.byte(<u8>name.charCodeAt(i))
-    Metadata.byte(QUOTE)
-    Metadata.byte(COLON)
-    Metadata.value(value)
-    Metadata.byte(COMMA)
-  }
-
   /** Writes the name of a member, whose value must follow. @param name a literal */
   static key(name: i32): void {
     const start = Literal.of(name).start - 1

@@ -27,7 +27,7 @@ export const INVALID_JSON: i32 = 3
 export const INVALID_MESSAGE: i32 = 4
 /** It has no records in the expected place. */
 export const WRONG_SHAPE: i32 = 5
-/** An action of a bulk request is malformed: why is in `Malformed`. */
+/** An action of a bulk request is malformed: why is in `malformation`. */
 export const MALFORMED_ACTION: i32 = 6
 
 @unmanaged

@@ -1,5 +1,7 @@
 import { copy, SLASH, ZERO } from './bytes'
 import { Errors } from './errors'
+import { fieldOf } from './fields'
+import { writeInteger } from './integers'
 import { Literal } from './literals'
 import { PATHS } from './memory'
 import { LONE } from './strings'
@@ -58,6 +60,13 @@ export class Path {
     Path.end += 9
   }
 
+  /** Adds the name of the field of a column. */
+  static addColumn(column: i32): void {
+    const field = fieldOf(column)
+    store<u8>(Path.end, SLASH)
+    Path.end = copy(Path.end + 1, <i32>changetype<usize>(field), field.bytes)
+  }
+
   /** Adds a path of plain ASCII. */
   static addText(path: string): void {
     for (let i = 0; i < path.length; i += 1) store<u8>(Path.end + i, <u8>path.charCodeAt(i))
@@ -65,14 +74,8 @@ export class Path {
   }
 
   private static addIndex(index: i32): void {
-    let digits = 1
-    for (let rest = index; rest >= 10; rest /= 10) digits += 1
     store<u8>(Path.end, SLASH)
-    for (let i = digits; i > 0; i -= 1) {
-      store<u8>(Path.end + i, <u8>(ZERO + <u8>(index % 10)))
-      index /= 10
-    }
-    Path.end += digits + 1
+    Path.end = writeInteger(Path.end + 1, index)
   }
 
   /** Finds a lone surrogate in a value, and adds the rest of its path. */

@@ -1,4 +1,4 @@
-import { COLON, COMMA, DOT, isDigit, MINUS, PLUS, SPACE, UPPER_T, UPPER_Z, ZERO } from './bytes'
+import { COLON, COMMA, DOT, isDigit, MINUS, PLUS, UPPER_T, UPPER_Z, ZERO } from './bytes'
 
 /** Milliseconds, microseconds … of any time: at most this many digits are read. */
 const FRACTION_DIGITS_MAX: i32 = 30
@@ -75,24 +75,6 @@ export class Timestamp {
   }
 }
 
-/** Writes a time as ClickHouse reads it: `2026-11-20 22:43:01.123456`. @param us microseconds since 1970 @returns its end */
-export function writeTime(to: i32, us: i64): i32 {
-  const seconds = us / US_PER_S
-  const day = seconds / S_PER_DAY
-  const ofDay = <i32>(seconds - day * S_PER_DAY)
-  to = writeDate(to, <i32>day)
-  store<u8>(to, SPACE)
-  to = writeTwo(to + 1, ofDay / 3_600, COLON)
-  to = writeTwo(to, (ofDay / 60) % 60, COLON)
-  to = writeTwo(to, ofDay % 60, DOT)
-  let fraction = <i32>(us - seconds * US_PER_S)
-  for (let i = 5; i >= 0; i -= 1) {
-    store<u8>(to + i, <u8>(ZERO + <u8>(fraction % 10)))
-    fraction /= 10
-  }
-  return to + 6
-}
-
 const NOT_AN_OFFSET: i32 = i32.MAX_VALUE
 
 /** `Z`, `±hh`, `±hhmm` or `±hh:mm`. */
@@ -132,27 +114,4 @@ function dayOf(year: i32, month: i32, day: i32): i64 {
   const y = month > 2 ? year : year - 1
   const dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
   return y * 365 + y / 4 - y / 100 + y / 400 + dayOfYear - 719_468
-}
-
-function writeDate(to: i32, day: i32): i32 {
-  const shifted = day + 719_468
-  const era = shifted / 146_097
-  const dayOfEra = shifted - era * 146_097
-  const yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-  const dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-  const monthFromMarch = (5 * dayOfYear + 2) / 153
-  const month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-  const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-  to = writeTwo(to, year / 100, 0) - 1
-  to = writeTwo(to, year % 100, MINUS)
-  to = writeTwo(to, month, MINUS)
-  return writeTwo(to, dayOfYear - (153 * monthFromMarch + 2) / 5 + 1, 0) - 1
-}
-
-/** Writes two digits and the byte after them. */
-function writeTwo(to: i32, value: i32, after: u8): i32 {
-  store<u8>(to, <u8>(ZERO + <u8>(value / 10)))
-  store<u8>(to + 1, <u8>(ZERO + <u8>(value % 10)))
-  store<u8>(to + 2, after)
-  return to + 3
 }

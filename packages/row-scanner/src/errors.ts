@@ -1,7 +1,26 @@
-import { type EntryError, type EntryErrorCode, entrySchema, limits } from '@sluice/schema'
-import { describeFault } from './faults.ts'
+import { type EntryError, type EntryErrorCode, entryErrorCodes, entrySchema, limits } from '@sluice/schema'
 import { fieldNames } from './fields.ts'
-import { otlpParts } from './messages.ts'
+import { readNumbers } from './numbers.ts'
+
+/** Why the records of a body are not read any further, so that none is stored. In the order of `assembly/records.ts`, from 1. */
+export const reasons = ['records', 'bytes', 'json', 'message', 'shape', 'action'] as const
+
+/**
+ * A body is rejected as a whole: it has too many `records`, or too many `bytes` of rows, with the metadata of rejected records; it is not `json`,
+ * or not the `message` of its protocol; it has no records in the expected place (`shape`); or an `action` of a bulk request is malformed.
+ */
+export class RejectedBody extends Error {
+  override name = 'RejectedBody'
+  readonly reason: (typeof reasons)[number]
+  /** How many records were found before. */
+  readonly records: number
+
+  constructor(reason: (typeof reasons)[number], message: string, records = 0) {
+    super(message)
+    this.reason = reason
+    this.records = records
+  }
+}
 
 /** An error of an entry in a body. */
 export interface ScanError extends EntryError {
@@ -9,19 +28,51 @@ export interface ScanError extends EntryError {
   readonly index: number
 }
 
-/** In the order of `assembly/codes.ts`. */
-const codes: readonly EntryErrorCode[] = [
-  'invalid_json',
-  'invalid_timestamp',
-  'invalid_unicode',
-  'missing',
-  'not_allowed',
-  'too_deep',
-  'too_large',
-  'too_long',
-  'too_many_names',
-  'wrong_type',
-]
+/** `assembly/codes.ts` has the same order. */
+const codes = Object.keys(entryErrorCodes) as readonly EntryErrorCode[]
+
+/** What must follow where a text is not JSON, in the order of `assembly/faults.ts`, from 1. */
+const expectations = (
+  'a value; a value or "]"; a name in double quotes or "}"; a name in double quotes; ":"; "," or "]"; "," or "}"; ' +
+  'the end of the text; the rest of a string, whose control characters must be escaped; ' +
+  String.raw`one of "\/bfnrtu after the backslash; four hexadecimal digits after \u; ` +
+  'a digit after the minus sign; the end of a number, which must not have leading zeros; ' +
+  'a digit after the decimal point; a digit in the exponent; true; false; null'
+).split('; ')
+
+/** Why a body is no message of Protocol Buffers, in the order of `assembly/otlp/faults.ts`, from 1. */
+const messageFaults = (
+  'a field has an invalid number; a field has an invalid type; groups are nested too deeply; a group has no end; ' +
+  'a group ends within another one; a number is incomplete; a number has more than ten bytes; ' +
+  'a value is longer than the message; values are nested too deeply; a text is not UTF-8'
+).split('; ')
+
+/** Parts of the JSON form of OTLP and what they must be, in the order of `assembly/otlp/parts.ts`. */
+const otlpParts = (
+  'resourceLogs must be an array; an element of resourceLogs must be an object; scopeLogs must be an array; ' +
+  'an element of scopeLogs must be an object; logRecords must be an array; resource must be an object; ' +
+  'scope must be an object; schemaUrl must be a string; name must be a string; version must be a string; ' +
+  'a log record must be an object; timeUnixNano must be an unsigned 64-bit integer; ' +
+  'observedTimeUnixNano must be an unsigned 64-bit integer; severityNumber must be a 32-bit integer; ' +
+  'severityText must be a string; attributes must be an array; an element of attributes must be an object; ' +
+  'droppedAttributesCount must be an unsigned 32-bit integer; flags must be an unsigned 32-bit integer; ' +
+  'traceId must be a string; spanId must be a string; eventName must be a string; key must be a string; ' +
+  'a value must be an object; stringValue must be a string; boolValue must be true or false; ' +
+  'intValue must be a 64-bit integer; doubleValue must be a double; arrayValue must be an object; ' +
+  'kvlistValue must be an object; values must be an array; an element of values must be an object; ' +
+  'bytesValue must be a base64 string'
+).split('; ')
+const PART_TYPE = 11
+
+/**
+ * Says why a body is not the message of its protocol.
+ *
+ * @param at the place of the fault in the memory, or the number of the part
+ * @param body the place of the body
+ */
+export function describeMessageFault(fault: number, at: number, body: number): string {
+  return fault === PART_TYPE ? (otlpParts[at] ?? '') : `${messageFaults[fault - 1]}, at byte ${at - body}`
+}
 
 /** Where an error is, if not at a field: as in `assembly/errors.ts`. */
 const METADATA = -2
@@ -30,47 +81,59 @@ const OTLP_PART = -100
 /** The messages of errors in the envelopes of events of Splunk. */
 export const eventErrors = { missing: 'has no event', blank: 'has a blank event' } as const
 /** What records of shippers have instead of fields. */
-const wordings: Readonly<Record<number, Pick<EntryError, 'path' | 'message'>>> = {
-  [-4]: { path: '/timestamp', message: 'must be nanoseconds of the years 1970–2261' },
-  [-5]: { path: '', message: 'must be an array of a time, a line and structured metadata' },
-  [-6]: {
-    path: '',
-    message: 'has a stream without valid labels, such as {"app": "x"} in JSON or {app="x"}',
-  },
-  [-10]: { path: '', message: eventErrors.missing },
-  [-11]: { path: '', message: eventErrors.blank },
-  [-12]: { path: '', message: 'is not stored' },
-  [-13]: { path: '', message: 'must be UTF-8' },
+const wordings: Readonly<Record<number, string>> = {
+  [-4]: 'must be nanoseconds of the years 1970–2261',
+  [-5]: 'must be an array of a time, a line and structured metadata',
+  [-6]: 'has a stream without valid labels, such as {"app": "x"} in JSON or {app="x"}',
+  [-10]: eventErrors.missing,
+  [-11]: eventErrors.blank,
+  [-12]: 'is not stored',
+  [-13]: 'must be UTF-8',
+  ...Object.fromEntries(otlpParts.map((part, index) => [OTLP_PART - index, part])),
 }
-/** The numbers of an `EntryError` in `assembly/errors.ts`. */
-const NUMBERS = 10
+const paths: Readonly<Record<number, string>> = { [-4]: '/timestamp', [METADATA]: '/metadata' }
+
+/** What precedes why an entry is not JSON. */
+export const faultPrefix = 'is not JSON: '
+/** An `EntryError` in `assembly/errors.ts`. */
+const numbers = [
+  'index',
+  'code',
+  'where',
+  'pathStart',
+  'pathEnd',
+  'fault',
+  'at',
+  'line',
+  'column',
+  'end',
+] as const
 
 /** Words the errors in the scanner's memory. */
-export function readErrors(memory: Buffer, at: number, count: number): ScanError[] {
-  return Array.from({ length: count }, (_, i) => {
-    const numbers = Array.from({ length: NUMBERS }, (__, n) => memory.readInt32LE(at + (i * NUMBERS + n) * 4))
-    const [index = 0, code = 0, where = 0, pathStart, pathEnd, ...faultNumbers] = numbers
-    const name = codes[code] ?? 'invalid_json'
-    const wording = wordings[where]
-    if (wording !== undefined) return { index, code: name, ...wording }
-    if (name === 'invalid_json') {
-      const [fault = 0, faultAt = 0, line = 0, column = 0, end = 0] = faultNumbers
-      const description = describeFault(memory, end, { fault, at: faultAt, line, column })
-      return { index, path: '', code: name, message: `is not JSON: ${description}` }
-    }
-    const part = otlpParts[OTLP_PART - where]
-    if (part !== undefined) return { index, path: '', code: name, message: part }
-    const path =
-      where === PATH
-        ? memory.toString('utf8', pathStart, pathEnd)
-        : where === METADATA
-          ? '/metadata'
-          : where < 0
-            ? ''
-            : `/${fieldNames[where]}`
-    const isMissing = name === 'missing'
-    return { index, path: isMissing ? '' : path, code: name, message: messageOf(name, path, where) }
+export function readErrors(memory: Buffer, start: number, count: number): ScanError[] {
+  return readNumbers(memory, start, count, numbers).map((error) => {
+    const { index, where, pathStart, pathEnd } = error
+    const code = codes[error.code] ?? 'invalid_json'
+    const field = where >= 0 ? `/${fieldNames[where]}` : (paths[where] ?? '')
+    const path = where === PATH ? memory.toString('utf8', pathStart, pathEnd) : field
+    const text = code === 'invalid_json' ? `${faultPrefix}${describeFault(memory, error)}` : undefined
+    const message = wordings[where] ?? text ?? messageOf(code, path, where)
+    return { index, path: code === 'missing' ? '' : path, code, message }
   })
+}
+
+/** A UTF-8 sequence has at most this many bytes. */
+const CHARACTER_BYTES_MAX = 4
+
+/** Describes why a text is not JSON, and where. The description quotes at most one character of the text. */
+function describeFault(
+  memory: Buffer,
+  { fault, at, line, column, end }: Record<(typeof numbers)[number], number>,
+): string {
+  const [character = ''] = memory.toString('utf8', at, Math.min(end, at + CHARACTER_BYTES_MAX))
+  const quoted = character === '"' ? "'\"'" : JSON.stringify(character)
+  const found = at < end ? `unexpected ${quoted}` : 'the text ends too early'
+  return `${found} at line ${line}, column ${column}: expected ${expectations[fault - 1]}`
 }
 
 type Property = Partial<(typeof entrySchema.properties)[keyof typeof entrySchema.properties]>

@@ -3,27 +3,20 @@ import { entrySchema, limits } from '@sluice/schema'
 
 /** The columns that come from the entry follow the id. */
 const FIRST_COLUMN = rowColumns.indexOf('id') + 1
-const columnOf = (name: string): number => (rowColumns as readonly string[]).indexOf(name) - FIRST_COLUMN
+/** The scanner's number of the column of a field. */
+export const columnOf = (field: string): number =>
+  (rowColumns as readonly string[]).indexOf(field === 'metadata' ? 'metadata_text' : field) - FIRST_COLUMN
 
 /** The names of the fields in the order of the schema. */
 export const fieldNames: readonly string[] = Object.keys(entrySchema.properties)
 
 /** The scanner's numbers of columns and fields, as in `assembly/columns.ts`. */
-export const columns = {
-  timestamp: columnOf('timestamp'),
-  level: columnOf('level'),
-  message: columnOf('message'),
-  environment: columnOf('environment'),
-  source: columnOf('source'),
-  service: columnOf('service'),
-  url: columnOf('url'),
-  pathname: columnOf('pathname'),
-  stack: columnOf('stack'),
-  metadata: columnOf('metadata_text'),
+export const columns: Readonly<Record<string, number>> = {
+  ...Object.fromEntries(fieldNames.map((name) => [name, columnOf(name)])),
   timestampField: fieldNames.indexOf('timestamp'),
   count: rowColumns.length,
 }
-if (columns.timestamp !== 0 || columns.metadata !== rowColumns.length - FIRST_COLUMN - 1) {
+if (columns['timestamp'] !== 0 || columns['metadata'] !== rowColumns.length - FIRST_COLUMN - 1) {
   throw new Error('the timestamp must be the first column after the id, and the metadata the last')
 }
 
@@ -45,7 +38,7 @@ export function writeFields(memory: Buffer, at: number): void {
     const isMetadata = name === 'metadata'
     const choices = 'enum' in property ? property.enum.filter((choice) => choice !== null) : []
     const choicesEnd = choicesAt + choices.length * PATTERN_BYTES
-    const column = columnOf(isMetadata ? 'metadata_text' : name)
+    const column = columnOf(name)
     if (column < 0) throw new Error(`${name} has no column`)
     const charactersMax = 'maxLength' in property ? property.maxLength : limits.bodyBytesMax
     const next = index === fields.length - 1 ? 0 : field + FIELD_BYTES

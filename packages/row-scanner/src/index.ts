@@ -1,13 +1,5 @@
 export { type BulkItem } from './bulk.ts'
-export { eventErrors } from './errors.ts'
-export {
-  InvalidJson,
-  InvalidMessage,
-  MalformedAction,
-  RejectedBody,
-  TooManyRecords,
-  WrongShape,
-} from './rejections.ts'
+export { eventErrors, RejectedBody } from './errors.ts'
 export { type NotAPromise, type Owned, ownedRows, type Rows } from './rows.ts'
 export {
   type LinesOrigin,

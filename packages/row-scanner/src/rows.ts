@@ -4,7 +4,7 @@ export type Owned = typeof owned
 
 /**
  * Rows in blocks that follow each other. `Scope` tells how long their memory is valid: for `Rows<Owned>` as long as the object exists, for
- * others until the call that provided them returns (see `RowScanner.scan`). `Scope` is only a type. It is invariant: rows of one
+ * others until the call that provided them returns (see `Scanner.scan`). `Scope` is only a type. It is invariant: rows of one
  * scope cannot be assigned to a variable of another scope, not even to `Rows<unknown>`.
  */
 export class Rows<in out Scope> {

@@ -2,7 +2,7 @@ import { encodeLogs, type OtlpValue } from '@sluice/harness/otlp-logs'
 import { textPrefix, textOfBlocks } from '@sluice/rows/testing'
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { InvalidMessage, type ScannedRecords, Scanner } from '../src/index.ts'
+import { RejectedBody, type ScannedRecords, Scanner } from '../src/index.ts'
 import { anyLogs } from './support/any-logs.ts'
 import { Fault, type OtlpOutcome } from './support/otlp.ts'
 import { anyJsonLogs } from './support/otlp-json-bodies.ts'
@@ -29,7 +29,7 @@ function outcomeOf(read: () => OtlpOutcome | ScannedRecords): unknown {
     })
     return { records, rows: withOneId(rows.join('')), errors: Object.fromEntries(rejected) }
   } catch (error) {
-    if (error instanceof InvalidMessage || error instanceof Fault)
+    if (error instanceof RejectedBody || error instanceof Fault)
       return error.message.replace(/, at byte \d+$/, '')
     throw error
   }

@@ -13,7 +13,7 @@ import { limits } from '@sluice/schema'
 import * as fc from 'fast-check'
 import { isUtf8 } from 'node:buffer'
 import { describe, expect, it } from 'vitest'
-import { InvalidJson, Scanner } from '../src/index.ts'
+import { RejectedBody, Scanner } from '../src/index.ts'
 import { ID, type Outcome, referenceOf, stamp } from './support/reference.ts'
 import { runsOf } from './support/runs.ts'
 
@@ -36,7 +36,7 @@ function scan(body: Buffer, isNdjson = false): Outcome {
       return { kind, entries, rows: textOfBlocks(text), errors: placed, single }
     })
   } catch (error) {
-    if (error instanceof InvalidJson) return { invalid: error.message.replace(/: expected .*/s, '') }
+    if (error instanceof RejectedBody) return { invalid: error.message.replace(/: expected .*/s, '') }
     throw error
   }
 }

@@ -1,16 +1,9 @@
 import { LabelledCounts } from '@sluice/ops'
-import {
-  InvalidJson,
-  type NotAPromise,
-  type Rows,
-  Scanner,
-  type ScannedRecords,
-  TooManyRecords,
-} from '@sluice/row-scanner'
+import { type NotAPromise, RejectedBody, type Rows, type ScannedRecords, Scanner } from '@sluice/row-scanner'
 import { IdSource, makeRowPrefix, type RequestStamp, type RowPrefix } from '@sluice/rows'
 import { entryErrorCodes, limits } from '@sluice/schema'
 import { chunkLimits } from '../chunks/chunk-writer.ts'
-import { type FieldError, Problem, problems } from '../problems.ts'
+import { type FieldError, Problem, type ProblemCode, problems } from '../problems.ts'
 import { checkBody } from './body.ts'
 
 /** The rows of a request, and its answer once they are stored. */
@@ -38,6 +31,30 @@ export function entryAnswer({ id, timestamp }: EntryReceipt): string {
 }
 
 const errorCodes = Object.keys(entryErrorCodes)
+
+/** For each reason why a body is rejected as a whole, the problem. */
+export type Rejections = Readonly<
+  Record<RejectedBody['reason'], (error: RejectedBody) => readonly [code: ProblemCode, detail: string]>
+>
+const rejections: Rejections = {
+  records: () => [
+    'too_many_entries',
+    `A request may have at most ${limits.recordsPerRequestMax} records. Send fewer records per request.`,
+  ],
+  bytes: () => [
+    'body_too_large',
+    `The rows of the request have more than ${limits.rowBytesPerRequestMax} bytes, with the metadata of rejected records, because each of ` +
+      'them repeats what its records have in common. Send fewer records per request.',
+  ],
+  json: ({ message }) => ['invalid_json', toSentence(message)],
+  message: ({ message }) => ['invalid_body', `The body is not OTLP: ${message}.`],
+  shape: ({ message }) => ['invalid_body', toSentence(message)],
+  action: ({ message }) => ['invalid_json', message],
+}
+
+export function toSentence(description: string): string {
+  return `${description.charAt(0).toUpperCase()}${description.slice(1)}.`
+}
 
 /** Turns the bodies of requests into rows. The largest body takes some milliseconds, whatever it has. */
 export class Intake {
@@ -102,8 +119,9 @@ export class Intake {
   readRecords(
     read: (scanner: Scanner, prefix: RowPrefix) => ScannedRecords,
     stamp: RequestStamp,
+    own?: Partial<Rejections>,
   ): ScannedRecords {
-    const records = rejecting(() => read(this.#scanner, this.#prefixOf(stamp)))
+    const records = rejecting(() => read(this.#scanner, this.#prefixOf(stamp)), own)
     for (const { code } of records.rejected.values()) this.invalidEntries.add(code)
     return records
   }
@@ -131,45 +149,20 @@ export class Intake {
   }
 }
 
-/** Makes problems of the errors of the scanner. */
-function rejecting<Result>(read: () => Result): Result {
+/** Makes problems of the bodies that the scanner rejects. */
+function rejecting<Result>(read: () => Result, own: Partial<Rejections> = {}): Result {
   try {
     return read()
   } catch (error) {
-    if (error instanceof InvalidJson)
-      throw new Problem(
-        'invalid_json',
-        `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.`,
-        {
-          cause: error,
-        },
-      )
-    if (error instanceof TooManyRecords)
-      throw error.limit === 'records' ? tooManyRecords(error) : rowsTooLarge(error)
-    throw error
+    if (!(error instanceof RejectedBody)) throw error
+    const [code, detail] = (own[error.reason] ?? rejections[error.reason])(error)
+    throw new Problem(code, detail, { cause: error })
   }
 }
 
 function tooManyEntries(entries: number): Problem {
   const detail = `A request may have at most ${limits.entriesPerRequestMax} entries; this one has ${entries}.`
   return new Problem('too_many_entries', detail)
-}
-
-function tooManyRecords(cause: Error): Problem {
-  return new Problem(
-    'too_many_entries',
-    `A request may have at most ${limits.recordsPerRequestMax} records. Send fewer records per request.`,
-    { cause },
-  )
-}
-
-function rowsTooLarge(cause: Error): Problem {
-  return new Problem(
-    'body_too_large',
-    `The rows of the request have more than ${limits.rowBytesPerRequestMax} bytes, with the metadata of rejected records, because each of ` +
-      'them repeats what its records have in common. Send fewer records per request.',
-    { cause },
-  )
 }
 
 /** The problem of a body that is one invalid entry. */

@@ -2,6 +2,7 @@ import type { ScannedRecords, Scanner } from '@sluice/row-scanner'
 import type { RowPrefix } from '@sluice/rows'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Answer } from '../answer.ts'
+import type { Rejections } from '../intake/intake.ts'
 import type { Problem } from '../problems.ts'
 
 /** The parts of a request that a protocol may read. */
@@ -27,8 +28,10 @@ export type Outcome = Pick<ScannedRecords, 'records' | 'rejected'>
 
 /** One request of a protocol. */
 export interface Reading {
-  /** Reads the records of the body. @throws Problem, or an error of the scanner, if the request as a whole is rejected. Nothing is stored then */
+  /** Reads the records of the body. @throws Problem or RejectedBody if the request as a whole is rejected. Nothing is stored then */
   readonly read: (scanner: Scanner, prefix: RowPrefix) => ScannedRecords
+  /** What the protocol says about a body that is rejected as a whole, if it says more than the intake. */
+  readonly rejections?: Partial<Rejections>
   /**
    * The response to the request. It is made before its rows are stored, and sent afterwards. It follows from the request alone, so that a replay
    * gets the same.
@@ -52,10 +55,11 @@ export interface OwnEncoding {
   /** The value of Content-Encoding that may stand for it. */
   readonly name: string
   readonly isUsed: (headers: IncomingHttpHeaders) => boolean
-  /** How many bytes a body has after decoding. @throws Problem `invalid_encoding`, `body_too_large` above `limits.bodyBytesMax` */
-  readonly decodedBytes: (body: Buffer) => number
-  /** Decodes in steps. @throws Problem like `decodedBytes` */
-  readonly decode: (body: Buffer) => Generator<undefined, Buffer>
+  /**
+   * @param hold is called with the number of decoded bytes before there is memory for them
+   * @throws Problem `invalid_encoding`, `body_too_large` above `limits.bodyBytesMax`, and what `hold` throws
+   */
+  readonly decode: (body: Buffer, hold: (bytes: number) => void) => Buffer
 }
 
 /** How a kind of shipper sends records: an adapter between its API and the intake. */

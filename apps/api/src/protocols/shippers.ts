@@ -49,8 +49,3 @@ export function jsonAnswer(status: number, body: object): Answer {
 export function describeError({ path, message }: EntryError, record: string): string {
   return `${path === '' ? record : path} ${message}`.trimStart()
 }
-
-/** A description without a capital letter and a full stop, as a sentence. */
-export function sentence(description: string): string {
-  return `${description.charAt(0).toUpperCase()}${description.slice(1)}.`
-}

@@ -1,12 +1,13 @@
 import { addMember, isPlainObject, type Members, timeOfEpoch } from '@sluice/records'
-import { eventErrors, InvalidJson, type LinesOrigin } from '@sluice/row-scanner'
+import { eventErrors, type LinesOrigin } from '@sluice/row-scanner'
 import { parseJsonExactly } from '@sluice/rows'
 import { createHash } from 'node:crypto'
 import type { Answer } from '../answer.ts'
 import { checkBody, checkNotEmpty } from '../intake/body.ts'
+import { toSentence } from '../intake/intake.ts'
 import { Problem, type ProblemCode } from '../problems.ts'
 import type { Outcome, Protocol, ProtocolRequest, Reading } from './protocol.ts'
-import { asBearer, describeError, jsonAnswer, rejectKeyInUrl, sentence, statusOf } from './shippers.ts'
+import { asBearer, describeError, jsonAnswer, rejectKeyInUrl, statusOf } from './shippers.ts'
 
 /** The codes of HEC that this service has, with their messages. */
 const codes = {
@@ -42,7 +43,16 @@ const events: Protocol = {
   paths: ['/services/collector', '/services/collector/event', '/services/collector/event/1.0'],
   read(body, request) {
     checkBody(body)
-    return { read: readEvents(body), answer: answerTo(request) }
+    return {
+      read: (scanner, prefix) => scanner.scanHecEvents(body, prefix),
+      rejections: {
+        json: ({ records, message }) => [
+          'invalid_json',
+          `Event ${records} is not JSON. ${toSentence(message)}`,
+        ],
+      },
+      answer: answerTo(request),
+    }
   },
   // Docker's logging driver asks so before a container starts.
   optionsAnswer: hecAnswer(200, 'success'),
@@ -82,19 +92,6 @@ const acks: Protocol = {
 }
 
 export const splunkHec: readonly Protocol[] = [events, raw, acks]
-
-/** @throws Problem for a body that is not a sequence of JSON values */
-function readEvents(body: Buffer): Reading['read'] {
-  return (scanner, prefix) => {
-    try {
-      return scanner.scanHecEvents(body, prefix)
-    } catch (error) {
-      if (!(error instanceof InvalidJson)) throw error
-      const detail = `Event ${error.records} is not JSON. ${sentence(error.message)}`
-      throw new Problem('invalid_json', detail, { cause: error })
-    }
-  }
-}
 
 const originNames = ['host', 'source', 'sourcetype', 'index', 'time']
 /** Of all parameters: each row has them. */

@@ -7,7 +7,6 @@ import { readBody } from '../intake/read-body.ts'
 import type { OwnEncoding } from '../protocols/protocol.ts'
 import { Problem } from '../problems.ts'
 import { requestAttributes } from '../traces/request-traces.ts'
-import type { Turns } from '../turns.ts'
 import { type Admission, admissionOf, type IntakeDependencies, type IntakeRequest } from './admission.ts'
 import { storeProblem } from './store-pieces.ts'
 
@@ -55,7 +54,7 @@ export async function withBody<Answer>(
     const charged = admission.chargeBytes(body.length)
     if (charged !== undefined) await charged
     // Dozens of large bodies may arrive in the same moment.
-    const pause = body.length > AT_ONCE_BYTES_MAX ? turns.begin(admission.project.id).pause() : undefined
+    const pause = body.length > AT_ONCE_BYTES_MAX ? turns.begin(admission.project.id) : undefined
     if (pause !== undefined) await pause
     admission.identity = identify(request, body)
     const answer = await use(body, admission)
@@ -84,7 +83,7 @@ async function decode(
   try {
     if (encoding !== undefined && encoding !== own?.name) {
       // Dozens of compressed bodies may arrive in one turn.
-      const pause = turns.begin(project.id).pause()
+      const pause = turns.begin(project.id)
       if (pause !== undefined) await pause
       // The allowance may be used up since the body was admitted.
       admission.allowance?.rejectEarly(headers)
@@ -99,8 +98,9 @@ async function decode(
     }
     if (own !== undefined && isOwn) {
       admission.allowance?.rejectEarly(headers)
-      held.hold(own.decodedBytes(body))
-      body = await inSlices(own.decode(body), turns, project.id)
+      const pause = turns.begin(project.id)
+      if (pause !== undefined) await pause
+      body = own.decode(body, (bytes) => held.hold(bytes))
     }
     return body
   } catch (error) {
@@ -116,18 +116,4 @@ const tooLargeCost = { entries: 1, bytes: limits.bodyBytesMax }
 
 function isTooLarge(error: unknown): boolean {
   return error instanceof Problem && error.code === 'body_too_large'
-}
-
-async function inSlices(
-  steps: Generator<undefined, Buffer>,
-  turns: Turns,
-  projectId: string,
-): Promise<Buffer> {
-  const pace = turns.begin(projectId)
-  for (;;) {
-    const pause = pace.pause()
-    if (pause !== undefined) await pause
-    const step = steps.next()
-    if (step.done === true) return step.value
-  }
 }

@@ -54,7 +54,7 @@ async function readAndCharge(
   const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: wallMs() }
   let read: ScannedRecords
   try {
-    read = intake.readRecords((scanner, prefix) => reading.read(scanner, prefix), stamp)
+    read = intake.readRecords(reading.read, stamp, reading.rejections)
   } catch (error) {
     const cause = error instanceof Problem ? error.cause : undefined
     if (cause instanceof RejectedBody && cause.records > 1)

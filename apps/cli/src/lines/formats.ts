@@ -1,4 +1,4 @@
-import { isPlainObject, isSynonym, type Level, levelOf, type Members, setMember } from '@sluice/records'
+import { isPlainObject, type Level, type Members, readLevelName, setMember } from '@sluice/records'
 import { parseJsonExactly } from '@sluice/rows'
 import { type TimeReader, timeForms, timeGroup } from './times.ts'
 
@@ -235,10 +235,10 @@ function readLine(text: string, format: LineFormat, times: TimeReader): LogLine 
   const isTimeOfDay = timestamp === undefined && time !== undefined
   if (isTimeOfDay && !/^\d\d:/.test(time)) return undefined
   const word = format.isCrash === true ? 'error' : levelWordOf(groups)
-  const level = word === undefined ? undefined : levelOf(word)
-  if (word !== undefined && level === undefined) return undefined
+  const reading = word === undefined ? undefined : readLevelName(word)
+  if (word !== undefined && reading === undefined) return undefined
   const [pathname, query] = target?.startsWith('/') === true ? target.split(/\?(.*)/s, 2) : []
-  const line: LogLine = { format, timestamp, level, pathname, message, metadata: {} }
+  const line: LogLine = { format, timestamp, level: reading?.level, pathname, message, metadata: {} }
   if (service !== '-' && service !== '') line.service = service
   if (data.length > VALUE_CHARACTERS_MAX) line.message = `${data} ${message}`
   for (const name of Object.keys(groups)) if (!fields.has(name)) addMetadata(line, name, groups[name])
@@ -246,7 +246,7 @@ function readLine(text: string, format: LineFormat, times: TimeReader): LogLine 
   if (isTimeOfDay) addMetadata(line, 'time', time)
   if (priority !== undefined) addMetadata(line, 'facility', facilities[Math.floor(Number(priority) / 8)])
   // The word is kept if it says more than the level.
-  if (word !== undefined && !isSynonym(word)) addMetadata(line, 'originalLevel', word)
+  if (reading?.isExact === false) addMetadata(line, 'originalLevel', word)
   return line
 }
 

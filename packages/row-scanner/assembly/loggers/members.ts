@@ -1,17 +1,8 @@
-import { ZERO } from '../bytes'
-import { TEXTS } from '../memory'
-import { hashOf, isSame, Taken } from '../names'
+import { writeInteger } from '../integers'
+import { Literal } from '../literals'
+import { hashOf, isSame, Names, Taken } from '../names'
 import { ESCAPED, LONE } from '../strings'
 import { NAME, Node, NODE_BYTES, REPEATED, Tape } from '../tape'
-
-/** Texts that are made for the current record. */
-export class Texts {
-  static end: i32 = TEXTS
-
-  static clear(): void {
-    Texts.end = TEXTS
-  }
-}
 
 /** The value of a member of an object; 0 if it has none with this name of ASCII. */
 export function memberOf(object: i32, name: string): i32 {
@@ -28,127 +19,103 @@ export function isNamed(node: Node, name: string): bool {
   return true
 }
 
+/** Makes a name of a value. @param name a literal */
+export function named(name: i32, value: i32): i32 {
+  const node = Tape.end
+  const start = Literal.of(name).start
+  const end = Literal.of(name).end
+  Tape.add(NAME | hashOf(start, end), start, end)
+  Node.of(node).next = value
+  return node
+}
+
 /** Up to this number of names, a new one is compared with each. */
 const FEW_NAMES: i32 = 16
 
 /** The names of members, which may be of several objects. Each has its value as `next`. */
 @unmanaged
 export class Members {
-  private start!: i32
-  private end!: i32
+  first!: i32
+  /** The place after the last name. Each is an i32. */
+  last!: i32
   /** How many members it may get: only then are names found by the table. */
   private room!: i32
-  private isIndexed!: i32
+  private isIndexed!: bool
 
   clear(start: i32, room: i32): void {
-    this.start = start
-    this.end = start
+    this.first = start
+    this.last = start
     this.room = room
-    this.isIndexed = 0
-  }
-
-  get first(): i32 {
-    return this.start
-  }
-
-  /** The place after the last name. Each is an i32. */
-  get last(): i32 {
-    return this.end
+    this.isIndexed = false
   }
 
   get count(): i32 {
-    return (this.end - this.start) >> 2
+    return (this.last - this.first) >> 2
   }
 
-  /** Adds a member whose name is new. */
-  add(name: i32): void {
-    store<i32>(this.end, name)
-    this.end += 4
-    if (this.isIndexed) Taken.take(name)
-  }
-
-  /** Adds all members of an object, whose names are new. */
+  /** Adds all members of an object. */
   addAll(object: i32): void {
+    const known = this.last
     const end = Node.of(object).next
     for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
-      if (!Node.of(address).has(REPEATED)) this.add(address)
+      if (!Node.of(address).has(REPEATED)) this.add(address, known)
   }
 
-  /** Adds a member and replaces none: if the name is taken, a number after it makes it a new one. */
-  addFree(name: i32): void {
-    if (!this.isIndexed && this.count > FEW_NAMES) this.index()
-    if (this.isIndexed ? Taken.take(name) : !this.has(Node.of(name))) {
-      store<i32>(this.end, name)
-      this.end += 4
-    } else this.addNumbered(Node.of(name))
+  /**
+   * Adds a member and replaces none: if the name is taken, a number after it makes it a new one.
+   *
+   * @param known it is only compared with the names before this place: those after it are known to be others
+   */
+  @inline
+  add(name: i32, known: i32): void {
+    const added = known === this.first ? name : this.freeName(name, known)
+    store<i32>(this.last, added)
+    this.last += 4
   }
 
-  /** The same for all members of an object. Their names are different, so they are compared only with those that were there before. */
-  addAllFree(object: i32): void {
-    if (!this.isIndexed && this.count > FEW_NAMES) this.index()
-    const known = this.end
-    const end = Node.of(object).next
-    for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
-      if (Node.of(address).has(REPEATED)) continue
-      if (this.isIndexed ? Taken.take(address) : !this.hasBefore(known, Node.of(address))) {
-        store<i32>(this.end, address)
-        this.end += 4
-      } else this.addNumbered(Node.of(address))
-    }
+  private freeName(name: i32, known: i32): i32 {
+    if (!this.isIndexed && known - this.first > FEW_NAMES * 4) this.index()
+    const isFree = this.isIndexed ? Taken.take(name) : !this.has(Node.of(name), known)
+    return isFree ? name : this.numbered(Node.of(name))
   }
 
   /** The value of a name of ASCII; 0 if there is none. */
   valueOf(name: string): i32 {
-    const end = this.end
-    for (let at = this.start; at < end; at += 4)
+    const end = this.last
+    for (let at = this.first; at < end; at += 4)
       if (isNamed(Node.of(load<i32>(at)), name)) return Node.of(load<i32>(at)).next
     return 0
   }
 
-  private has(name: Node): bool {
-    return this.hasBefore(this.end, name)
-  }
-
-  private hasBefore(end: i32, name: Node): bool {
-    for (let at = this.start; at < end; at += 4) if (isSame(Node.of(load<i32>(at)), name)) return true
+  private has(name: Node, known: i32): bool {
+    for (let at = this.first; at < known; at += 4) if (isSame(Node.of(load<i32>(at)), name)) return true
     return false
   }
 
   private index(): void {
     Taken.begin(this.room)
-    const end = this.end
-    for (let at = this.start; at < end; at += 4) Taken.take(load<i32>(at))
-    this.isIndexed = 1
+    const end = this.last
+    for (let at = this.first; at < end; at += 4) Taken.take(load<i32>(at))
+    this.isIndexed = true
   }
 
-  private addNumbered(name: Node): void {
+  private numbered(name: Node): i32 {
     if (!this.isIndexed) this.index()
     const node = Tape.end
-    const start = Texts.end
+    const start = Names.mark
     memory.copy(start, name.start, name.bytes)
     const at = start + name.bytes
     store<u8>(at, 0x5f)
     let number = 2
     let end = at
     do {
-      end = writeNumber(at + 1, number)
+      end = writeInteger(at + 1, number)
       Tape.end = node
       Tape.add(NAME | ESCAPED | (name.head & LONE) | hashOf(start, end), start, end)
       number += 1
     } while (!Taken.take(node))
+    Names.keep(end)
     Node.of(node).next = name.next
-    Texts.end = end
-    store<i32>(this.end, node)
-    this.end += 4
+    return node
   }
-}
-
-function writeNumber(to: i32, number: i32): i32 {
-  let digits = 1
-  for (let rest = number; rest >= 10; rest /= 10) digits += 1
-  for (let i = digits - 1; i >= 0; i -= 1) {
-    store<u8>(to + i, <u8>(ZERO + <u8>(number % 10)))
-    number /= 10
-  }
-  return to + digits
 }

@@ -1,42 +1,37 @@
-import { BACKSLASH, LOWER_N, NEWLINE } from '../bytes'
+import { isDigit, NEWLINE } from '../bytes'
 import * as columns from '../columns'
-import { Decoded } from '../draft'
+import { Decoded, Draft } from '../draft'
 import { fieldOf } from '../fields'
-import { USES } from '../memory'
+import { COLUMNS_MAX, USES } from '../memory'
 import { Names } from '../names'
 import { hasAtMostCharacters } from '../records'
-import { decode, ESCAPED } from '../strings'
-import { ARRAY, CLEAN, Node, NODE_BYTES, NUMBER, OBJECT, REPEATED, STRING, Tape, TEXT } from '../tape'
-import { environmentNode, levelNode, USED } from './constants'
-import {
-  EXACT,
-  isExact,
-  levelOf,
-  readLevelLetter,
-  readLevelName,
-  readLevelNumber,
-  readLevelText,
-} from './levels'
-import { isNamed, memberOf, Members, Texts } from './members'
-import { Digits } from './numbers'
-import * as roles from './roles'
+import { decode, LONE } from '../strings'
+import { ARRAY, CLEAN, LEVELS_SHIFT, Node, NODE_BYTES, NUMBER, OBJECT, REPEATED, Tape, TEXT } from '../tape'
+import { isExact, levelOf, MONGO, PINO, readLevelNumber, readLevelText, SYSLOG, wholeNumber } from './levels'
+import { memberOf, Members } from './members'
 import { Time } from './times'
-import { findEnvironment, Name, NO_ROLE, OTHER_CASE_RANK, Word } from './words'
+import { findEnvironment, levelNode, Name, Word } from './words'
 
-// The fields that values of a record become. Those of roles have the numbers of their first roles.
-export const TIME: i32 = 0
-export const LEVEL: i32 = 1
-export const MESSAGE: i32 = 2
-export const SERVICE: i32 = 3
-export const ENVIRONMENT: i32 = 4
-export const SOURCE: i32 = 5
-export const URL: i32 = 6
-export const PATHNAME: i32 = 7
-export const STACK: i32 = 8
-export const METADATA: i32 = 9
-export const FIELDS: i32 = 10
+// How values are read. `readers` of @sluice/records has the same order.
+const TIME: u8 = 1
+const LEVEL: u8 = 2
+const TEXT_OF_ANY_LENGTH: u8 = 3
+const LINE: u8 = 4
+const STRING: u8 = 5
+const ENVIRONMENT: u8 = 6
+const STACK: u8 = 7
 
-/** A value of the record that becomes a field of the entry. */
+const LETTER_BEFORE_A: i32 = 0x40
+const NINE: u8 = 0x39
+
+// The records that some names belong to. `conditions` of @sluice/records has the same order.
+const OF_BUNYAN: u8 = 1
+const OF_MONGO: u8 = 2
+
+/** A name whose value does not become metadata. Names have no other use for the flag `CLEAN`. */
+export const USED: i32 = CLEAN
+
+/** A value of the record that becomes a column. */
 @unmanaged
 export class Use {
   /** The node of the name in the record; 0 if no value was found. */
@@ -44,11 +39,11 @@ export class Use {
   /** The node of the name within the object under `name`; 0 if the value is not in one. */
   child!: i32
   rank!: i32
-  /** The node of the field. */
+  /** The node of the column. */
   node!: i32
 
-  static of(field: i32): Use {
-    return changetype<Use>(USES + (field << 4))
+  static of(column: i32): Use {
+    return changetype<Use>(USES + (column << 4))
   }
 
   get isFound(): bool {
@@ -61,295 +56,192 @@ export class Use {
   }
 }
 
-/** The address of the role's field. */
-function fieldOfRole(role: i32): i32 {
-  if (role === roles.TIME) return TIME
-  if (role < roles.MESSAGE) return LEVEL
-  if (role === roles.MESSAGE) return MESSAGE
-  return role === roles.SERVICE ? SERVICE : role - 4
-}
-
 /** Stands for an answer that is not known yet. */
 const UNKNOWN: i32 = -1
 
-/** The best usable value for each field of an entry. */
+/** The best usable value for each column. */
 export class Uses {
-  /** The level, if one was found, and whether it says all that the record says. */
-  static level: i32 = 0
+  /** Whether the level, if one was found, says all that the record says. */
   static isExact: bool = false
   private static isGelf: i32 = UNKNOWN
-  private static isBunyan: i32 = UNKNOWN
-  /** The field that was read last. */
+  /** The node of the value that was read last. */
   private static node: i32 = 0
 
   static find(record: Members): void {
-    memory.fill(USES, 0, FIELDS << 4)
+    memory.fill(USES, 0, COLUMNS_MAX << 4)
     Uses.isGelf = UNKNOWN
-    Uses.isBunyan = UNKNOWN
     const last = record.last
     for (let at = record.first; at < last; at += 4) {
-      const name = Node.of(load<i32>(at))
-      const found = Name.find(name)
-      if (found === 0) continue
-      const word = Word.of(found)
+      const address = load<i32>(at)
+      const name = Node.of(address)
+      const word = Name.find(0, name)
+      if (word === 0) continue
       const isOtherCase = Name.isOtherCase
-      if (word.value !== NO_ROLE) Uses.offer(record, word, isOtherCase, name, 0, name.next)
-      if (word.isParent && Node.of(name.next).kind === OBJECT) Uses.findIn(record, word, isOtherCase, name)
-    }
-    if (!Use.of(LEVEL).isFound) Uses.findLevelOfMongo(record)
-    Uses.markAll()
-  }
-
-  private static findIn(record: Members, parent: Word, isOtherCase: bool, name: Node): void {
-    const object = Node.of(name.next)
-    const end = object.next
-    for (let address = name.next + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
-      const child = Node.of(address)
-      if (child.has(REPEATED)) continue
-      const found = Name.findChild(parent, isOtherCase, child)
-      if (found !== 0 && Word.of(found).value !== NO_ROLE)
-        Uses.offer(record, Word.of(found), Name.isOtherCase, name, address, child.next)
+      Uses.offer(record, Word.of(word), isOtherCase, address, 0)
+      if (!Word.of(word).isParent || Node.of(name.next).kind !== OBJECT) continue
+      const end = Node.of(name.next).next
+      for (let child = name.next + NODE_BYTES; child < end; child = Node.of(child + NODE_BYTES).next) {
+        const found = Node.of(child).has(REPEATED) ? 0 : Name.find(word, Node.of(child))
+        if (found !== 0) Uses.offer(record, Word.of(found), isOtherCase || Name.isOtherCase, address, child)
+      }
     }
   }
 
   /** Takes the value if none of a smaller or the same rank was found, and if it is usable. */
-  private static offer(
-    record: Members,
-    word: Word,
-    isOtherCase: bool,
-    name: Node,
-    child: i32,
-    value: i32,
-  ): void {
-    const role = word.value
-    const use = Use.of(fieldOfRole(role))
-    const rank = word.rank + (isOtherCase ? OTHER_CASE_RANK : 0)
+  private static offer(record: Members, word: Word, isOtherCase: bool, name: i32, child: i32): void {
+    if (word.reader === 0) return
+    const use = Use.of(word.column)
+    // If a record has `level` and `Level`, the first is taken.
+    const rank = <i32>word.rank * 2 + <i32>isOtherCase
     if (use.isFound && use.rank <= rank) return
-    if (!Uses.read(record, role, child === 0 ? name : Node.of(child), value)) return
+    const value = Node.of(child === 0 ? name : child).next
+    Uses.node = value
+    if (!isMet(word.condition, record) || !Uses.read(record, word, Node.of(value))) return
     use.rank = rank
-    use.name = changetype<i32>(name)
+    use.name = name
     use.child = child
     use.node = Uses.node
   }
 
-  private static read(record: Members, role: i32, name: Node, value: i32): bool {
-    const node = Node.of(value)
-    Uses.node = value
-    switch (role) {
-      case roles.TIME:
-        return Time.read(node)
-      case roles.LEVEL:
-        return Uses.readLevel(node, Uses.isSyslogNumber(record, name) ? roles.SYSLOG : roles.PINO)
-      case roles.LEVEL_SYSLOG:
-        return Uses.readLevel(node, roles.SYSLOG)
-      case roles.LEVEL_OTEL:
-        return Uses.readLevel(node, roles.OTEL)
-      case roles.LEVEL_PYTHON:
-        return Uses.readLevel(node, roles.PYTHON)
-      case roles.MESSAGE:
-        return Uses.readMessage(node, name)
-      case roles.SERVICE:
-        return isShort(node, columns.service)
-      case roles.SERVICE_OF_BUNYAN:
-        return isShort(node, columns.service) && Uses.isBunyanRecord(record)
-      case roles.ENVIRONMENT:
-        return Uses.readEnvironment(node)
-      case roles.SOURCE:
-        return isSource(node)
-      case roles.URL:
-        return isShort(node, columns.url)
-      case roles.PATHNAME:
-        return isShort(node, columns.pathname)
-      case roles.STACK:
-        return Uses.readStack(node, name)
+  private static read(record: Members, word: Word, value: Node): bool {
+    switch (word.reader) {
+      case TIME:
+        if (!Time.read(value)) return false
+        Draft.timeUs = Time.us
+        return true
+      case LEVEL:
+        return Uses.readLevel(record, word.numbering, value)
+      case TEXT_OF_ANY_LENGTH:
+        return value.isString
+      case LINE:
+        return Uses.readLine(value)
+      case STRING:
+        return isAllowed(word.column, value)
+      case ENVIRONMENT:
+        return Uses.readEnvironment(value)
+      case STACK:
+        return value.isString || Uses.readLines(value)
       default:
-        return node.kind === OBJECT
+        return value.kind === OBJECT
     }
   }
 
-  /** GELF has the severity of syslog as `level`. A number under `severity` is syslog's too (RFC 5424). */
-  private static isSyslogNumber(record: Members, name: Node): bool {
-    if (isNamed(name, 'severity')) return true
-    if (!isNamed(name, 'level')) return false
-    if (Uses.isGelf === UNKNOWN) Uses.isGelf = record.valueOf('short_message') === 0 ? 0 : 1
-    return Uses.isGelf !== 0
-  }
-
-  /** Elsewhere `name` is the name of a logger or of a thing. */
-  private static isBunyanRecord(record: Members): bool {
-    if (Uses.isBunyan === UNKNOWN) {
-      const level = record.valueOf('level')
-      const isBunyan =
-        level !== 0 &&
-        Node.of(level).kind === NUMBER &&
-        record.valueOf('pid') !== 0 &&
-        record.valueOf('hostname') !== 0
-      Uses.isBunyan = isBunyan ? 1 : 0
-    }
-    return Uses.isBunyan !== 0
-  }
-
-  private static readLevel(value: Node, numbering: i32): bool {
-    const kind = value.kind
-    if (kind === NUMBER)
-      return Uses.takeLevel(readLevelNumber(numbering, Digits.small(value.start, value.end)))
+  private static readLevel(record: Members, numbering: i32, value: Node): bool {
     // Loguru: `{"name": "ERROR", "no": 40}`. The object is kept as the original level.
-    const address = kind === OBJECT ? memberOf(changetype<i32>(value), 'name') : changetype<i32>(value)
-    if (address === 0) return false
-    const string = Node.of(address)
-    if (!string.isString) return false
-    const mark = Names.mark
-    Decoded.read(string)
-    const isInObject = kind === OBJECT
-    const reading = isInObject
-      ? readLevelName(Decoded.start, Decoded.end) & ~EXACT
-      : readLevelText(numbering, Decoded.start, Decoded.end)
-    Names.rewind(mark)
-    return Uses.takeLevel(reading)
-  }
-
-  /** @param reading as from `readLevelText` @returns whether it is a level */
-  private static takeLevel(reading: i32): bool {
+    const isObject = value.kind === OBJECT
+    const address = isObject ? memberOf(changetype<i32>(value), 'name') : changetype<i32>(value)
+    const named = Node.of(address)
+    let reading = 0
+    if (address !== 0 && named.isString) {
+      Decoded.peek(named)
+      const start = Decoded.start
+      const bytes = Decoded.end - start
+      const isLetter = bytes === 1 || (bytes === 2 && isDigit(load<u8>(start + 1)))
+      // Only numbers have a numbering.
+      if (numbering === PINO && load<u8>(start) <= NINE) numbering = Uses.numberingIn(record)
+      if (numbering !== MONGO) reading = readLevelText(numbering, start, Decoded.end)
+      else if (isLetter) reading = readLevelNumber(MONGO, <i32>load<u8>(start) - LETTER_BEFORE_A)
+    } else if (value.kind === NUMBER && numbering !== MONGO) {
+      const number = wholeNumber(value.start, value.end)
+      if (numbering === PINO) numbering = Uses.numberingIn(record)
+      if (number < 64) reading = readLevelNumber(numbering, <i32>number)
+    }
     if (reading === 0) return false
-    Uses.level = levelOf(reading)
-    Uses.isExact = isExact(reading)
-    Uses.node = levelNode(Uses.level)
+    Uses.isExact = !isObject && isExact(reading)
+    Uses.node = levelNode(levelOf(reading))
     return true
   }
 
-  /** The severities of MongoDB: a letter, and a digit for the verbosity of debug messages. */
-  private static findLevelOfMongo(record: Members): void {
-    const time = record.valueOf('t')
-    if (time === 0 || Node.of(time).kind !== OBJECT) return
-    const date = memberOf(time, '$date')
-    if (date === 0 || !(Node.of(date).isString || Node.of(date).kind === NUMBER)) return
-    const last = record.last
-    for (let at = record.first; at < last; at += 4) {
-      const name = load<i32>(at)
-      if (!isNamed(Node.of(name), 's')) continue
-      const value = Node.of(Node.of(name).next)
-      if (!value.isString || value.bytes === 0 || value.bytes > 2 || !hasAtMostCharacters(value, 2)) return
-      const letter = load<u8>(value.start)
-      const reading = readLevelLetter(letter)
-      if (reading === 0) return
-      const isFatal = letter === 0x46 && value.bytes === 1
-      Uses.takeLevel(reading | (isFatal || letter === 0x44 ? 0 : EXACT))
-      const use = Use.of(LEVEL)
-      use.name = name
-      use.node = Uses.node
-      return
-    }
+  /** GELF has the severity of syslog as `level`. */
+  private static numberingIn(record: Members): i32 {
+    if (Uses.isGelf === UNKNOWN) Uses.isGelf = record.valueOf('short_message') === 0 ? PINO : SYSLOG
+    return Uses.isGelf
   }
 
   /** Docker ends the string of `log` with the newline of the line. */
-  private static readMessage(value: Node, name: Node): bool {
+  private static readLine(value: Node): bool {
     if (!value.isString) return false
-    if (!isNamed(name, 'log')) return true
-    const length = newlineBytes(value)
-    if (length === 0) return true
-    Uses.node = Tape.end
-    Tape.add(value.head, value.start, value.end - length)
+    const mark = Names.mark
+    Decoded.read(value)
+    const end = Decoded.end - 1
+    const hasNewline = end >= Decoded.start && load<u8>(end) === NEWLINE
+    if (!hasNewline) Names.rewind(mark)
+    else Uses.node = addText(value, Decoded.start, end)
     return true
   }
 
   private static readEnvironment(value: Node): bool {
     if (!value.isString) return false
-    const mark = Names.mark
-    Decoded.read(value)
-    const word = findEnvironment(Decoded.start, Decoded.end)
-    Names.rewind(mark)
-    if (word !== 0) Uses.node = environmentNode(Word.of(word).value)
-    return word !== 0
+    Decoded.peek(value)
+    Uses.node = findEnvironment(Decoded.start, Decoded.end)
+    return Uses.node !== 0
   }
 
-  /** A stack trace as a string, or as an array of its lines. */
-  private static readStack(value: Node, name: Node): bool {
-    if (value.isString) return value.bytes > 0 || isNamed(name, 'stack')
-    if (value.kind !== ARRAY) return false
+  /** A stack trace as an array of its lines. */
+  private static readLines(value: Node): bool {
     const end = value.next
     const first = changetype<i32>(value) + NODE_BYTES
-    if (first >= end) return false
-    for (let address = first; address < end; address = Node.of(address).next)
-      if (Node.of(address).kind !== STRING) return false
-    const start = Texts.end
+    if (value.kind !== ARRAY || first >= end) return false
+    const start = Names.mark
     let to = start
     for (let address = first; address < end; address = Node.of(address).next) {
-      if (address > first) {
-        store<u8>(to, NEWLINE)
-        to += 1
-      }
       const line = Node.of(address)
+      if (!line.isString) return false
       to = decode(line.start, line.end, to)
+      store<u8>(to, NEWLINE)
+      to += 1
     }
-    Texts.end = to
-    Uses.node = Tape.end
-    Tape.add(TEXT, start, to)
+    Names.keep(to - 1)
+    Uses.node = addText(value, start, to - 1)
     return true
   }
 
-  /** Marks the names whose values are used: they do not become metadata. */
-  private static markAll(): void {
-    for (let field = 0; field < FIELDS; field += 1) {
-      const use = Use.of(field)
-      if (use.isFound) Node.of(use.name).head |= USED
+  /** Marks what is used. Called when the record is not needed as a whole any more. */
+  static mark(): void {
+    for (let column = 0; column <= columns.metadata; column += 1) {
+      const use = Use.of(column)
+      if (!use.isFound) continue
+      const object = Node.of(use.name).next
+      if (use.child !== 0) Node.of(use.child).head |= REPEATED
+      if (use.child === 0 || !isLeft(object)) Node.of(use.name).head |= USED
     }
   }
+}
 
-  /** Marks used values within objects. Called when the record is not needed as a whole any more. */
-  static prune(): void {
-    for (let field = 0; field < FIELDS; field += 1) {
-      const use = Use.of(field)
-      if (!use.isFound || use.child === 0) continue
-      Node.of(use.child).head |= REPEATED
-      Node.of(Node.of(use.name).next).head &= ~CLEAN
-    }
+/** Whether a record is one of those that a name belongs to. */
+function isMet(condition: u8, record: Members): bool {
+  if (condition === OF_BUNYAN) {
+    const level = record.valueOf('level')
+    const isNumber = level !== 0 && Node.of(level).kind === NUMBER
+    return isNumber && record.valueOf('pid') !== 0 && record.valueOf('hostname') !== 0
   }
-
-  /** Whether a value is used as a whole. @param name marked as used */
-  static isWhole(name: i32): bool {
-    for (let field = 0; field < FIELDS; field += 1)
-      if (Use.of(field).name === name && Use.of(field).child === 0) return true
-    return false
-  }
+  if (condition !== OF_MONGO) return true
+  const time = record.valueOf('t')
+  return time !== 0 && Node.of(time).kind === OBJECT && memberOf(time, '$date') !== 0
 }
 
-function isShort(value: Node, column: i32): bool {
-  return value.isString && hasAtMostCharacters(value, fieldOf(column).charactersMax)
+/** Whether a value is a string that the contract allows in a column. */
+function isAllowed(column: i32, value: Node): bool {
+  if (!value.isString) return false
+  const field = fieldOf(column)
+  if (!field.hasChoices) return hasAtMostCharacters(value, field.charactersMax)
+  Decoded.peek(value)
+  return value.kind !== TEXT && field.allows(Decoded.start)
 }
 
-function isSource(value: Node): bool {
-  if (value.kind !== STRING) return false
-  const mark = Names.mark
-  Decoded.read(value)
-  Names.rewind(mark)
-  return fieldOf(columns.source).allows(Decoded.start)
+/** Whether an object has members that are not used. Its levels are then those of the others. */
+function isLeft(object: i32): bool {
+  const node = Node.of(object)
+  const end = node.next
+  let levels = 0
+  for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
+    if (!Node.of(address).has(REPEATED)) levels = max(levels, 1 + Node.of(Node.of(address).next).levels)
+  node.head = (node.head & ~(CLEAN | (0xff << LEVELS_SHIFT))) | (min(levels, 0xff) << LEVELS_SHIFT)
+  return levels > 0
 }
 
-/** `u000a`, as a little-endian number without its first and its last letter. */
-const UNICODE_ZEROS: u32 = 0x30303075
-const ESCAPE_BYTES: i32 = 6
-
-/** The bytes of a newline at the end of a string: 0 if there is none. */
-function newlineBytes(value: Node): i32 {
-  const end = value.end
-  const last = load<u8>(end - 1)
-  if (value.kind === TEXT) return value.bytes > 0 && last === NEWLINE ? 1 : 0
-  if (!value.has(ESCAPED)) return 0
-  if (last === LOWER_N && isEscape(value.start, end - 2)) return 2
-  const isUnicode =
-    value.bytes >= ESCAPE_BYTES &&
-    load<u32>(end - 5) === UNICODE_ZEROS &&
-    (last | 0x20) === 0x61 &&
-    isEscape(value.start, end - ESCAPE_BYTES)
-  return isUnicode ? ESCAPE_BYTES : 0
-}
-
-/** Whether a backslash is at a place that is not escaped itself. */
-function isEscape(start: i32, at: i32): bool {
-  let backslashes = 0
-  while (at >= start && load<u8>(at) === BACKSLASH) {
-    backslashes += 1
-    at -= 1
-  }
-  return (backslashes & 1) === 1
+/** The node of a text that was made of a value. */
+function addText(value: Node, start: i32, end: i32): i32 {
+  Tape.add(TEXT | (value.head & LONE), start, end)
+  return Tape.end - NODE_BYTES
 }

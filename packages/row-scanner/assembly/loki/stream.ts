@@ -5,10 +5,8 @@ import { Decoded, Draft } from '../draft'
 import { LABELS as AT_LABELS, METADATA, UNIX_NANO } from '../errors'
 import { writeInteger } from '../integers'
 import { metadataNamesMax } from '../limits'
-import { environmentNode, levelNode } from '../loggers/constants'
-import { isExact, levelOf, LOG, readLevelText } from '../loggers/levels'
-import { PINO } from '../loggers/roles'
-import { findEnvironment, Word } from '../loggers/words'
+import { isExact, levelOf, LOG, PINO, readLevelText } from '../loggers/levels'
+import { findEnvironment, levelNode } from '../loggers/words'
 import { FREE_NUMBERS, LABEL_TABLE, LABEL_TEXT, LABELS, LINE_TABLE } from '../memory'
 import { Metadata } from '../metadata'
 import { countNames, hashOf, Names } from '../names'
@@ -183,10 +181,7 @@ export class Stream {
     Draft.set(columns.level, levelNode(reading === 0 ? LOG : levelOf(reading)))
     if (Stream.environment !== 0) {
       Decoded.read(Node.of(Node.of(Stream.environment).next))
-      Draft.set(
-        columns.environment,
-        environmentNode(Word.of(findEnvironment(Decoded.start, Decoded.end)).value),
-      )
+      Draft.set(columns.environment, findEnvironment(Decoded.start, Decoded.end))
     }
     Stream.writeMetadata(metadata, nanos, isExact(reading))
     return Records.take(Stream.findLone(message, metadata))

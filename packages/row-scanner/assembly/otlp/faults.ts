@@ -1,4 +1,4 @@
-// Why a body is not OTLP. `faults` in `src/otlp.ts` has the same order.
+// Why a body is not OTLP. `messageFaults` in `src/errors.ts` has the same order.
 export const FIELD_NUMBER: i32 = 1
 export const FIELD_TYPE: i32 = 2
 export const GROUP_DEPTH: i32 = 3

@@ -5,8 +5,7 @@ import { METADATA as METADATA_FIELD } from '../errors'
 import { fieldOf } from '../fields'
 import { metadataBytesMax, metadataDepthMax } from '../limits'
 import { Literal, literal } from '../literals'
-import { environmentNode } from '../loggers/constants'
-import { findEnvironment, Word } from '../loggers/words'
+import { findEnvironment } from '../loggers/words'
 import { COMMON } from '../memory'
 import { Metadata } from '../metadata'
 import { hasAtMostCharacters } from '../records'
@@ -230,9 +229,8 @@ function takeEnvironment(address: i32): i32 {
   Decoded.read(value)
   const start = Decoded.start
   const bytes = Decoded.end - start
-  const word = findEnvironment(start, start + bytes)
-  if (word === 0) return 0
-  const choice = environmentNode(Word.of(word).value)
+  const choice = findEnvironment(start, start + bytes)
+  if (choice === 0) return 0
   const known = Node.of(choice)
   if (known.bytes === bytes && memory.compare(known.start, start, bytes) === 0) name.head |= REPEATED
   return choice

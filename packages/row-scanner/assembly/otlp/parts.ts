@@ -1,4 +1,4 @@
-// The parts of the JSON form that have a type. `otlpParts` in `src/otlp.ts` has the same order.
+// The parts of the JSON form that have a type. `otlpParts` in `src/errors.ts` has the same order.
 export const RESOURCE_LOGS: i32 = 0
 export const RESOURCE_LOGS_ELEMENT: i32 = 1
 export const SCOPE_LOGS: i32 = 2

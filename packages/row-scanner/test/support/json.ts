@@ -46,8 +46,10 @@ export function toValue(value: Value): unknown {
   if (value.kind === 'array') return value.elements.map(toValue)
   if (value.kind === 'object')
     return Object.fromEntries([...value.members].map(([name, member]) => [name, toValue(member.value)]))
-  // JavaScript's numbers have fewer digits.
-  return value.raw.replace(/\D/g, '').length > 15 ? json.rawJSON(value.raw) : JSON.parse(value.raw)
+  // JavaScript's numbers have fewer digits, and do not tell whether they had an exponent.
+  return value.raw.replace(/\D/g, '').length > 15 || /\de/i.test(value.raw)
+    ? json.rawJSON(value.raw)
+    : JSON.parse(value.raw)
 }
 const json = JSON as unknown as { rawJSON(text: string): unknown }
 

@@ -3,10 +3,10 @@ import {
   addMember,
   entryOfRecord,
   isPlainObject,
-  levelOf,
   type Members,
+  readLevelName,
+  readTime,
   setMember,
-  timeOfEpoch,
 } from '@sluice/records'
 import { type TextPrefix } from '@sluice/rows/testing'
 import { type EntryErrorCode, entryFields, limits } from '@sluice/schema'
@@ -43,7 +43,7 @@ function shape(made: readonly Made[], prefix: TextPrefix): Records {
   return { rows, rejected }
 }
 
-const strings = ['message', 'service', 'url', 'pathname', 'stack'] as const
+const strings = ['service', 'url', 'pathname', 'message', 'stack'] as const
 
 function shapeEntry(
   entry: Members,
@@ -171,7 +171,7 @@ function madeOfLog(log: Members): Made | undefined {
 
 function levelOfStatus(status: string): string | undefined {
   if (status.toLowerCase() === 'ok') return 'success'
-  return levelOf(status) === undefined ? undefined : status
+  return readLevelName(status) === undefined ? undefined : status
 }
 
 function readTags(ddtags: unknown): { readonly env?: string; readonly service?: string } {
@@ -194,25 +194,25 @@ export function hecReference(body: Buffer, prefix: TextPrefix): Records {
 }
 
 function madeOfEvent(envelope: Members): Made {
-  const { event, fields, time, ...origin } = envelope
-  const inner = isPlainObject(event) ? [event['message'], event['line'], event['attrs']] : []
-  if ([event, fields, ...inner].some(hasTooManyNames)) return { code: 'too_many_names' }
+  const { event, fields, time } = envelope
   if (event === undefined || event === null || event === '') return { code: 'missing' }
-  const timestamp = secondsOf(time)
+  const isTime = readTime(time) !== undefined
   const record = together(
-    timestamp === undefined ? {} : { timestamp },
+    isTime ? { timestamp: time } : {},
     ...partsOf(event),
     isPlainObject(fields) ? fields : {},
   )
-  const kept = isPlainObject(fields) ? {} : { fields }
-  const unread = timestamp === undefined ? { time } : {}
-  return { entry: withMetadata(toEntry(record), { ...origin, ...kept, ...unread }) }
+  if (hasTooManyNames(record)) return { code: 'too_many_names' }
+  const used = new Set(['event', isTime ? 'time' : '', isPlainObject(fields) ? 'fields' : ''])
+  const kept = Object.fromEntries(Object.entries(envelope).filter(([name]) => name === '' || !used.has(name)))
+  return { entry: withMetadata(toEntry(record), kept) }
 }
 
 function partsOf(event: unknown): Members[] {
   if (!isPlainObject(event)) return [{ message: typeof event === 'string' ? event : JSON.stringify(event) }]
-  const { line, message, ...rest } = event
-  if (isPlainObject(message)) return [message, rest, 'line' in event ? { line } : {}]
+  const { message, ...others } = event
+  if (isPlainObject(message)) return [message, others]
+  const { line, ...rest } = others
   if (message === undefined && Object.hasOwn(event, 'source')) {
     const { attrs, ...origin } = rest
     const labels = isPlainObject(attrs) ? attrs : {}
@@ -226,11 +226,6 @@ function together(...parts: readonly Members[]): Members {
   const all: Members = {}
   for (const part of parts) for (const name of Object.keys(part)) addMember(all, name, part[name])
   return all
-}
-
-function secondsOf(time: unknown): string | undefined {
-  if (typeof time === 'string') return timeOfEpoch(time.trim())
-  return time === undefined ? undefined : timeOfEpoch(JSON.stringify(time))
 }
 
 export function hecLinesReference(
@@ -270,9 +265,12 @@ export function bulkReference(body: Buffer, prefix: TextPrefix, pathIndex: strin
     }
     if (records.length > limits.recordsPerRequestMax) throw new Rejected('records')
   }
-  if (item !== undefined)
-    throw new Rejected(`${linesOf(body).length} The document after the action is missing.`)
+  if (item !== undefined) throw malformed(linesOf(body).length, 'The document after the action is missing.')
   return { ...shape(records, prefix), items }
+}
+
+function malformed(line: number, what: string): Rejected {
+  return new Rejected(`Malformed action/metadata line [${line}]. ${what}`)
 }
 
 interface Item {
@@ -283,20 +281,19 @@ interface Item {
 }
 
 function itemOf(line: Buffer, pathIndex: string | null, number: number): Item {
-  const malformed = (what: string): Rejected => new Rejected(`${number} ${what}`)
-  if (line.length > 8_192 || !isUtf8(line)) throw malformed('Expected an object.')
+  if (line.length > 8_192 || !isUtf8(line)) throw malformed(number, 'Expected an object.')
   const root = parseText(line.toString())
-  if (typeof root === 'string') throw malformed(`${root.charAt(0).toUpperCase()}${root.slice(1)}`)
+  if (typeof root === 'string') throw malformed(number, `It is not JSON: ${root}`)
   const value = toValue(root)
   const [[action, target] = [], ...others] = isPlainObject(value) ? Object.entries(value) : []
   const isKnown = action !== undefined && ['create', 'delete', 'index', 'update'].includes(action)
   if (!isKnown || others.length > 0 || !isPlainObject(target))
-    throw malformed('Expected one of create, delete, index and update, with an object.')
+    throw malformed(number, 'Expected one of create, delete, index and update, with an object.')
   const nameOf = (field: string): string | null => {
     const name = target[field] ?? null
     if (name === null || typeof name === 'string') return name
     if (isPlainObject(name) || Array.isArray(name))
-      throw malformed(`Expected a simple value for field [${field}].`)
+      throw malformed(number, `Expected a simple value for field [${field}].`)
     return JSON.stringify(name)
   }
   const index = nameOf('_index') ?? pathIndex

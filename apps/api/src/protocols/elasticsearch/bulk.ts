@@ -1,5 +1,4 @@
-import { type BulkItem, MalformedAction, type ScannedBulk, type Scanner } from '@sluice/row-scanner'
-import type { RowPrefix } from '@sluice/rows'
+import type { BulkItem } from '@sluice/row-scanner'
 import type { Answer } from '../../answer.ts'
 import { Problem, type ProblemCode } from '../../problems.ts'
 import type { FixedAnswer, Protocol } from '../protocol.ts'
@@ -45,8 +44,9 @@ export const elasticsearchBulk: Protocol = {
     const filter = readFilter(query['filter_path'])
     return {
       read(scanner, prefix) {
-        const scanned = scan(scanner, body, prefix, params['index'] ?? null)
+        const scanned = scanner.scanBulk(body, prefix, params['index'] ?? null)
         items = scanned.items
+        if (items.length === 0) throw new Problem('empty_body', 'no requests added')
         return scanned
       },
       answer: (outcome, answering) => bulkAnswer(items, outcome, filter, answering),
@@ -67,23 +67,6 @@ export const elasticsearchBulk: Protocol = {
       answer: { ...elasticAnswer(200, 'green\n'), type: 'text/plain; charset=UTF-8' },
     },
   ],
-}
-
-/**
- * @param pathIndex the index of actions that name no other
- * @throws Problem `invalid_json` for an action that is malformed: what its line is about is not known, so nothing is stored; `empty_body` if
- *   there is no action
- */
-function scan(scanner: Scanner, body: Buffer, prefix: RowPrefix, pathIndex: string | null): ScannedBulk {
-  try {
-    const scanned = scanner.scanBulk(body, prefix, pathIndex)
-    if (scanned.items.length > 0) return scanned
-  } catch (error) {
-    if (!(error instanceof MalformedAction)) throw error
-    const detail = `Malformed action/metadata line [${error.line}]. ${error.message}`
-    throw new Problem('invalid_json', detail, { cause: error })
-  }
-  throw new Problem('empty_body', 'no requests added')
 }
 
 /** The types of errors that clients know. */

@@ -1,12 +1,10 @@
-import { InvalidMessage, type ScannedRecords, type Scanner, WrongShape } from '@sluice/row-scanner'
-import type { RowPrefix } from '@sluice/rows'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Answer } from '../../answer.ts'
 import { checkBody } from '../../intake/body.ts'
-import { Problem, problems } from '../../problems.ts'
+import { problems } from '../../problems.ts'
 import type { Outcome, Protocol } from '../protocol.ts'
 import { asBearer, describeError } from '../shippers.ts'
-import { decodeSnappy, snappyBytes } from './snappy.ts'
+import { decodeSnappy } from './snappy.ts'
 
 /**
  * Loki's push API: lines become entries, their labels and structured metadata become metadata. Promtail, Alloy and Vector send Protocol
@@ -16,45 +14,29 @@ export const lokiPush: Protocol = {
   paths: ['/loki/api/v1/push'],
   methods: ['POST'],
   authorization: ({ authorization }) => asBearer(authorization, [], ['basic']),
-  encoding: {
-    name: 'snappy',
-    isUsed: (headers) => !isJson(headers),
-    decodedBytes: snappyBytes,
-    decode: decodeSnappy,
+  encoding: { name: 'snappy', isUsed: (headers) => !isJson(headers), decode: decodeSnappy },
+  read(body, { headers }) {
+    const isInJson = isJson(headers)
+    if (isInJson) checkBody(body)
+    return {
+      read: (scanner, prefix) =>
+        isInJson ? scanner.scanLokiJson(body, prefix) : scanner.scanLoki(body, prefix),
+      rejections: {
+        message: ({ message }) => ['invalid_protobuf', `The body is not a PushRequest: ${message}.`],
+        shape: () => [
+          'invalid_body',
+          'The body has no lines in the expected place. Send {"streams": [{"stream": {labels}, "values": [["<nanoseconds>", "<line>"]]}]}.',
+        ],
+      },
+      answer: answerTo,
+    }
   },
-  read: (body, { headers }) => ({
-    read: (scanner, prefix) => readPush(scanner, body, prefix, isJson(headers)),
-    answer: answerTo,
-  }),
   reject: (problem) => textAnswer(problems[problem.code].status, `${problem.message}\n`),
 }
 
 /** Everything else is Protocol Buffers with snappy, as for Loki. */
 function isJson({ 'content-type': contentType = '' }: IncomingHttpHeaders): boolean {
   return /^application\/json\s*(;|$)/i.test(contentType)
-}
-
-/** @throws Problem, and errors of the scanner */
-function readPush(scanner: Scanner, body: Buffer, prefix: RowPrefix, isInJson: boolean): ScannedRecords {
-  if (isInJson) checkBody(body)
-  try {
-    return isInJson ? scanner.scanLokiJson(body, prefix) : scanner.scanLoki(body, prefix)
-  } catch (error) {
-    if (error instanceof WrongShape) throw wrongShape(error)
-    if (error instanceof InvalidMessage)
-      throw new Problem('invalid_protobuf', `The body is not a PushRequest: ${error.message}.`, {
-        cause: error,
-      })
-    throw error
-  }
-}
-
-function wrongShape(cause: Error): Problem {
-  return new Problem(
-    'invalid_body',
-    'The body has no lines in the expected place. Send {"streams": [{"stream": {labels}, "values": [["<nanoseconds>", "<line>"]]}]}.',
-    { cause },
-  )
 }
 
 /** No client retries after 400, so the valid lines are stored, and the response says what is wrong with the others. Loki does the same. */

@@ -4,42 +4,26 @@ import { Problem, problems } from '../../problems.ts'
 
 /** An element of three bytes copies at most 64 bytes. A block that declares more is malformed: no memory is allocated for it. */
 const EXPANSION_MAX = 64 / 3
-/** Elements in one step. They take less than a millisecond. */
-const STEP_ELEMENTS = 8_192
 /** From this length on, a call costs less than a loop. */
 const CALL_BYTES_MIN = 64
 
 /**
- * The bytes that a block declares to have after decoding.
+ * Decodes a block of snappy: https://github.com/google/snappy/blob/main/format_description.txt. The largest takes some milliseconds.
  *
- * @throws Problem `empty_body`; `body_too_large`; `invalid_encoding` if they are more than any block of this size has
+ * @param hold is called with the length that the block declares
+ * @throws Problem `empty_body`; `body_too_large`; `invalid_encoding` if the block is malformed
  */
-export function snappyBytes(input: Buffer): number {
+export function decodeSnappy(input: Buffer, hold: (bytes: number) => void): Buffer {
   checkNotEmpty(input)
   const { length, end } = readLength(input)
   if (length > limits.bodyBytesMax) throw new Problem('body_too_large', problems.body_too_large.detail)
   if (length > (input.length - end) * EXPANSION_MAX) throw malformed(end)
-  return length
-}
-
-/**
- * Decodes a block of snappy, in steps: https://github.com/google/snappy/blob/main/format_description.txt.
- *
- * @throws Problem like `snappyBytes`, and `invalid_encoding` if the block is malformed
- */
-export function* decodeSnappy(input: Buffer): Generator<undefined, Buffer> {
-  const length = snappyBytes(input)
-  let at = readLength(input).end
+  hold(length)
+  let at = end
   // Not zeroed: a block that does not fill it is malformed.
   const output = Buffer.allocUnsafe(length)
   let filled = 0
-  let left = STEP_ELEMENTS
   while (at < input.length) {
-    left -= 1
-    if (left === 0) {
-      left = STEP_ELEMENTS
-      yield undefined
-    }
     const tag = input[at] ?? 0
     const kind = tag & 3
     const headBytes = kind === 0 ? literalHeadBytes(tag) : kind === 1 ? 2 : kind === 2 ? 3 : 5

@@ -1,8 +1,7 @@
-import { InvalidMessage, type ScannedRecords } from '@sluice/row-scanner'
 import type { EntryError } from '@sluice/schema'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Answer } from '../../answer.ts'
-import { Problem, type ProblemCode, problems } from '../../problems.ts'
+import { type Problem, problems } from '../../problems.ts'
 import type { Outcome, Reading } from '../protocol.ts'
 import { describeError, jsonAnswer } from '../shippers.ts'
 
@@ -15,31 +14,20 @@ const EXAMPLES_MAX = 3
 /** A body in Protocol Buffers. */
 export function readProtobuf(body: Buffer): Reading {
   return {
-    read: (scanner, prefix) =>
-      rejecting('invalid_protobuf', 'The body is not an ExportLogsServiceRequest', () =>
-        scanner.scanOtlp(body, prefix),
-      ),
+    read: (scanner, prefix) => scanner.scanOtlp(body, prefix),
+    rejections: {
+      message: ({ message }) => [
+        'invalid_protobuf',
+        `The body is not an ExportLogsServiceRequest: ${message}.`,
+      ],
+    },
     answer: protobufAnswer,
   }
 }
 
 /** A body in JSON. @param body in which the scanner has found OTLP */
 export function readJson(body: Buffer): Reading {
-  return {
-    read: (scanner, prefix) =>
-      rejecting('invalid_body', 'The body is not OTLP', () => scanner.scanOtlpJson(body, prefix)),
-    answer: answerInJson,
-  }
-}
-
-/** @throws Problem with this code if the body is not OTLP */
-function rejecting(code: ProblemCode, what: string, scan: () => ScannedRecords): ScannedRecords {
-  try {
-    return scan()
-  } catch (error) {
-    if (!(error instanceof InvalidMessage)) throw error
-    throw new Problem(code, `${what}: ${error.message}.`, { cause: error })
-  }
+  return { read: (scanner, prefix) => scanner.scanOtlpJson(body, prefix), answer: answerInJson }
 }
 
 /** An ExportLogsServiceResponse. It has no field if no record was rejected. */

@@ -114,7 +114,7 @@ describe('a bulk request', () => {
 
   it.each([
     [`${valid}7`, 'Expected one of'],
-    [`${valid}{`, 'The text ends too early'],
+    [`${valid}{`, 'the text ends too early'],
     [`${valid}{"store":{}}`, 'Expected one of'],
     [`${valid}{"index":{"_id":{}}}`, 'line [3]. Expected a simple value for field [_id]'],
     [`${valid}{"index":{"_index":[]}}`, 'Expected a simple value for field [_index]'],
