@@ -9,8 +9,6 @@ export const ENTRY: i32 = -1
 export const METADATA: i32 = -2
 /** At the path that was written last. */
 export const PATH: i32 = -3
-/** At a part of OTLP with a wrong type: less the number of the part in `otlp/parts.ts`. */
-export const OTLP_PART: i32 = -100
 /** In the envelope of an event of Splunk: it has no event, or a blank one. */
 export const NO_EVENT: i32 = -10
 export const BLANK_EVENT: i32 = -11
@@ -29,7 +27,7 @@ class EntryError {
   /** The place of the entry among the entries of the body. */
   index!: i32
   code!: i32
-  /** The place of a field in the schema, or one of the negative numbers above. */
+  /** The place of a field in the schema, one of the negative numbers above, or less the place of a field in `messages.ts`. */
   where!: i32
   pathStart!: i32
   pathEnd!: i32

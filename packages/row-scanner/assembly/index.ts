@@ -7,8 +7,6 @@ import { Ids } from './ids'
 import { entriesPerRequestMax } from './limits'
 import { newlineFrom } from './lines'
 import { BODY, TAPE } from './memory'
-import { readRequest as readOtlpJson } from './otlp/json'
-import { readRequest as readOtlp } from './otlp/protobuf'
 import { Records } from './records'
 import { Rows } from './rows'
 import { malformation, malformedLine } from './shippers/bulk'
@@ -21,6 +19,7 @@ export { useWords } from './loggers/words'
 export { scanLokiJson } from './loki/json'
 export { scanLoki } from './loki/protobuf'
 export { setSeed } from './names'
+export { scanOtlp, scanOtlpJson } from './otlp/request'
 export { scanBulk } from './shippers/bulk'
 export { scanDatadog } from './shippers/datadog'
 export { scanHecEvents, scanHecLines } from './shippers/hec'
@@ -86,22 +85,6 @@ export function scan(bytes: i32): i32 {
   const kind = Node.of(TAPE).kind
   if (kind === ARRAY) return takeEntries(TAPE)
   return kind === OBJECT ? takeRoot() : OTHER
-}
-
-/**
- * Scans the body at `BODY`: OTLP logs in Protocol Buffers.
- *
- * @returns 0, or why the request is rejected
- */
-export function scanOtlp(bytes: i32): i32 {
-  Records.clear()
-  return readOtlp(bytes)
-}
-
-/** Makes records of the body that `scan` has found to be OTLP. @returns 0, or why the request is rejected */
-export function scanOtlpJson(): i32 {
-  Records.clear()
-  return readOtlpJson()
 }
 
 /** Scans the body at `BODY`, which has an entry per line. Lines end with LF or CRLF, optional for the last one. Blank lines do not count. */

@@ -50,8 +50,6 @@ function isSame16(a: i32, b: i32): bool {
 
 /** After the length and a quote. */
 const NAME_OFFSET: i32 = 5
-/** A literal is copied with this many bytes: the longest name, quotes and a colon. */
-export const NAME_BYTES_MAX: i32 = 48
 let next: i32 = LITERALS
 
 /** Writes a literal to the memory. For constants of modules: they are made when the module starts. @returns its address */

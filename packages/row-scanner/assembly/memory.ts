@@ -27,11 +27,8 @@ export const LITERAL_BYTES: i32 = 64
 /** The powers of ten that JavaScript writes: see `doubles.ts`. */
 export const POWERS: i32 = LITERALS + LITERALS_MAX * LITERAL_BYTES
 export const POWERS_BYTES: i32 = 617 * 16
-/** The numbers of the groups of Protocol Buffers that are open. i32 each. */
-export const GROUPS: i32 = POWERS + POWERS_BYTES
-export const GROUPS_MAX: i32 = 100
 /** The words of loggers that JavaScript writes, and where they are found: see `loggers/words.ts`. Their addresses have sixteen bits. */
-export const WORDS: i32 = GROUPS + GROUPS_MAX * 4 + SLACK
+export const WORDS: i32 = POWERS + POWERS_BYTES + SLACK
 export const WORDS_MAX: i32 = 256
 export const WORD_BYTES: i32 = 64
 export const WORD_SLOTS: i32 = WORDS + WORDS_MAX * WORD_BYTES
@@ -79,7 +76,10 @@ export const TABLE: i32 = COLUMNS + COLUMNS_MAX * COLUMN_ROOM + SLACK
 export const TABLE_SLOTS: i32 = 2_097_152
 /** The addresses of the names of unknown fields in the current entry. i32 each. */
 export const UNKNOWN: i32 = TABLE + TABLE_SLOTS * 8
-/** The members of the current record, and those of its metadata: see `loggers/members.ts`. i32 each. */
+/**
+ * The members of the current record, and those of its metadata: see `loggers/members.ts`. i32 each. Of OTLP, the first
+ * area has the body of the current record.
+ */
 export const RECORD: i32 = UNKNOWN + BODY_BYTES_MAX + SLACK
 export const KEPT: i32 = RECORD + BODY_BYTES_MAX + SLACK
 /** JSON that JavaScript passes with the body: what the URL of a request says about its records. */
@@ -89,18 +89,9 @@ export const ORIGIN_BYTES_MAX: i32 = 262_144
 export const ITEMS: i32 = ORIGIN + ORIGIN_BYTES_MAX + SLACK
 export const ITEM_NUMBERS: i32 = 10
 export const ITEMS_MAX: i32 = 16_384
-/** The labels of a stream of Loki, as they are in metadata, and tables of names: see `loki/`. */
-export const LABELS: i32 = ITEMS + (ITEMS_MAX + 1) * ITEM_NUMBERS * 4 + SLACK
-export const LABELS_ROOM: i32 = 131_072
-export const LABEL_TEXT: i32 = LABELS + LABELS_ROOM
-export const LABEL_TEXT_ROOM: i32 = 131_072
-export const LABEL_TABLE: i32 = LABEL_TEXT + LABEL_TEXT_ROOM
-export const LINE_TABLE: i32 = LABEL_TABLE + 32_768
-/** Eight bytes for each name of a stream and each of a line. */
-export const FREE_NUMBERS: i32 = LINE_TABLE + 32_768
 /**
  * The nodes of the current entry: see `tape.ts`. No JSON has a value in less than two bytes. What is made for a record follows, such as the nodes
  * of a resource and a scope of OTLP: see `Budget`.
  */
-export const TAPE: i32 = FREE_NUMBERS + 1_048_576
+export const TAPE: i32 = ITEMS + (ITEMS_MAX + 1) * ITEM_NUMBERS * 4 + SLACK
 export const TAPE_BYTES_MAX: i32 = BODY_BYTES_MAX * 12 + 4_194_304

@@ -21,9 +21,9 @@ import {
   TAB,
   ZERO,
 } from './bytes'
-import { writeInteger, writeSigned } from './integers'
+
 import { metadataBytesMax } from './limits'
-import { Literal, NAME_BYTES_MAX } from './literals'
+
 import { METADATA } from './memory'
 import { countNames } from './names'
 import { base64Bytes, writeScalar } from './scalars'
@@ -99,49 +99,6 @@ export class Metadata {
     Metadata.levels = max(Metadata.levels, 1 + Node.of(Node.of(address).next).levels)
     Metadata.names += 1
     Metadata.member(address)
-  }
-
-  /** Writes the name of a member, whose value must follow. @param name a literal */
-  static key(name: i32): void {
-    const start = Literal.of(name).start - 1
-    const to = Metadata.end
-    for (let i = 0; i < NAME_BYTES_MAX; i += 16) v128.store(to + i, v128.load(start + i))
-    // With two quotes and a colon.
-    Metadata.end = to + Literal.of(name).bytes + 3
-  }
-
-  /** Adds a member with a name of a literal. */
-  static addKnown(name: i32, value: i32): void {
-    Metadata.levels = max(Metadata.levels, 1 + Node.of(value).levels)
-    Metadata.key(name)
-    Metadata.value(value)
-    Metadata.byte(COMMA)
-  }
-
-  static addInteger(name: i32, value: i64): void {
-    Metadata.key(name)
-    Metadata.end = writeSigned(Metadata.end, value)
-    Metadata.byte(COMMA)
-  }
-
-  /** Adds a number as a string with its digits. */
-  static addDigits(name: i32, value: u64): void {
-    Metadata.key(name)
-    Metadata.byte(QUOTE)
-    Metadata.end = writeInteger(Metadata.end, value)
-    Metadata.byte(QUOTE)
-    Metadata.byte(COMMA)
-  }
-
-  /** Begins an object, whose members must follow. */
-  static openObject(name: i32): void {
-    Metadata.key(name)
-    Metadata.byte(OPEN_BRACE)
-  }
-
-  static closeObject(): void {
-    Metadata.close(CLOSE_BRACE)
-    Metadata.byte(COMMA)
   }
 
   /** Adds members that were written before, each with a comma after it. */

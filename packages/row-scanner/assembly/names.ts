@@ -181,6 +181,12 @@ export class Taken {
     clearTable(count)
   }
 
+  /** The node of the same name; 0 if it was not taken. */
+  static find(name: Node): i32 {
+    const slot = slotOf(name)
+    return slot.generation === generation ? slot.name : 0
+  }
+
   /** Takes a name. @param address its node @returns false if it was taken before */
   static take(address: i32): bool {
     const slot = slotOf(Node.of(address))

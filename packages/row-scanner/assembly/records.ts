@@ -18,6 +18,7 @@ import { Rows } from './rows'
 import { characters, ESCAPED, textCharacters } from './strings'
 import { Path } from './surrogates'
 import { Node, TEXT } from './tape'
+import { STOPPED, Wire } from './wire'
 
 /** Why the records of a request are not read any further. */
 export const TOO_MANY_RECORDS: i32 = 1
@@ -108,6 +109,14 @@ export class Records {
   /** Ends the last piece. */
   static finish(): void {
     if (Rows.open > 0) Records.endPiece()
+  }
+
+  /** Ends the records of a message. @returns 0, or why the request is rejected */
+  static close(): i32 {
+    if (Wire.fault === STOPPED) return Wire.result
+    if (Wire.fault !== 0) return INVALID_MESSAGE
+    Records.finish()
+    return 0
   }
 
   private static get isTooLarge(): bool {

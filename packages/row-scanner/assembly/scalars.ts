@@ -1,15 +1,19 @@
 import { copy, MINUS, QUOTE } from './bytes'
 import { writeDouble } from './doubles'
-import { writeSigned } from './integers'
+import { writeInteger, writeSigned } from './integers'
 import { Literal, literal } from './literals'
-import { BYTES, DOUBLE, INTEGER, Node } from './tape'
+import { BYTES, DOUBLE, HEX, INTEGER, Node } from './tape'
 
-/** The offset of the number in a node of an `INTEGER` or a `DOUBLE`: it takes the place of the start and the end. */
+/** The offset of the number in a node of an `INTEGER`, of `DIGITS` or of a `DOUBLE`: it takes the place of the start and the end. */
 const NUMBER_OFFSET: i32 = 4
 
 export function setInteger(address: i32, value: i64): void {
   Node.of(address).head = INTEGER
   store<i64>(address, value, NUMBER_OFFSET)
+}
+
+export function integerOf(address: i32): i64 {
+  return load<i64>(address, NUMBER_OFFSET)
 }
 
 export function setDouble(address: i32, value: f64): void {
@@ -21,14 +25,16 @@ export function setDouble(address: i32, value: f64): void {
 export function writeScalar(to: i32, address: i32): i32 {
   const node = Node.of(address)
   const kind = node.kind
-  if (kind === INTEGER) return writeSigned(to, load<i64>(address, NUMBER_OFFSET))
+  if (kind === INTEGER) return writeSigned(to, integerOf(address))
   if (kind === DOUBLE) {
     const value = load<f64>(address, NUMBER_OFFSET)
     return isFinite(value) ? writeDouble(to, value) : writeInfinite(to, value)
   }
   store<u8>(to, QUOTE)
-  const end =
-    kind === BYTES ? writeBase64(to + 1, node.start, node.end) : writeHex(to + 1, node.start, node.end)
+  let end = to + 1
+  if (kind === BYTES) end = writeBase64(end, node.start, node.end)
+  else if (kind === HEX) end = writeHex(end, node.start, node.end)
+  else end = writeInteger(end, integerOf(address))
   store<u8>(end, QUOTE)
   return end + 1
 }

@@ -2,7 +2,6 @@ import { copy, SLASH, ZERO } from './bytes'
 import { Errors } from './errors'
 import { fieldOf } from './fields'
 import { writeInteger } from './integers'
-import { Literal } from './literals'
 import { PATHS } from './memory'
 import { LONE } from './strings'
 import { Node, NODE_BYTES, OBJECT, REPEATED, STRING } from './tape'
@@ -43,17 +42,6 @@ export class Path {
     return true
   }
 
-  /** Keeps the current path until the scan ends, or makes it empty if there is no room. */
-  static keep(): void {
-    if (!Errors.keepPath(Path.end)) Path.end = Path.start
-  }
-
-  /** @param name a literal */
-  static addKnown(name: i32): void {
-    store<u8>(Path.end, SLASH)
-    Path.end = copy(Path.end + 1, Literal.of(name).start, Literal.of(name).bytes)
-  }
-
   static addMetadata(): void {
     store<u8>(Path.end, SLASH)
     store<u64>(Path.end + 1, METADATA)
@@ -87,10 +75,11 @@ export class Path {
     return kind === OBJECT ? Path.findInObject(address) : Path.findInArray(address)
   }
 
-  static findInObject(object: i32): bool {
+  /** @param without the flags of names that are not stored */
+  static findInObject(object: i32, without: i32 = REPEATED): bool {
     const end = Node.of(object).next
     for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
-      if (!Node.of(address).has(REPEATED) && Path.findInMember(address)) return true
+      if (!Node.of(address).has(without) && Path.findInMember(address)) return true
     return false
   }
 

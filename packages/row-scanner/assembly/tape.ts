@@ -17,6 +17,8 @@ export const INTEGER: i32 = 9
 export const DOUBLE: i32 = 10
 export const BYTES: i32 = 11
 export const HEX: i32 = 12
+/** An unsigned integer that is written as a string. */
+export const DIGITS: i32 = 13
 export const KIND: i32 = 0x0f
 
 /** Of objects and arrays: the bytes are as they are stored, without whitespace, escaped names and repeated ones. */

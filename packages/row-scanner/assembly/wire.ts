@@ -1,33 +1,28 @@
-import { GROUPS, GROUPS_MAX } from './memory'
-import * as faults from './otlp/faults'
-
 /** Types of encoded values. */
-const VARINT: i32 = 0
-const FIXED64: i32 = 1
-const BYTES: i32 = 2
+export const VARINT: i32 = 0
+export const FIXED64: i32 = 1
+export const BYTES: i32 = 2
 const START_GROUP: i32 = 3
 const END_GROUP: i32 = 4
-const FIXED32: i32 = 5
+export const FIXED32: i32 = 5
 
+const GROUPS_MAX: i32 = 100
 /** From this bit on, a varint would have more than ten bytes. */
 const VARINT_BITS_MAX: u64 = 70
 
-/** The tags of a field: its number and the type of its value, as they are encoded. */
-export function varintTag(field: i32): i32 {
-  return (field << 3) | VARINT
-}
-
-export function fixed64Tag(field: i32): i32 {
-  return (field << 3) | FIXED64
-}
-
-export function bytesTag(field: i32): i32 {
-  return (field << 3) | BYTES
-}
-
-export function fixed32Tag(field: i32): i32 {
-  return (field << 3) | FIXED32
-}
+// Why a body is not read any further. `faults` in `src/messages.ts` has the same order.
+const FIELD_NUMBER: i32 = 1
+const FIELD_TYPE: i32 = 2
+const GROUP_DEPTH: i32 = 3
+const GROUP_END: i32 = 4
+const LONG_NUMBER: i32 = 5
+const LONG_VALUE: i32 = 6
+export const NOT_UTF8: i32 = 7
+/** In JSON: a field has a wrong type. Its place is that of the field: see `messages.ts`. */
+export const WRONG_TYPE: i32 = 8
+/** No faults of the body: a part of it is rejected, or the whole request. */
+export const REJECTED: i32 = 9
+export const STOPPED: i32 = 10
 
 /**
  * Reads the fields of messages of Protocol Buffers. Each call of `next` must be followed by a call that reads or skips the value. A known field
@@ -37,14 +32,19 @@ export class Wire {
   static at: i32 = 0
   /** The end of the message that is read. */
   static end: i32 = 0
-  /** Why nothing is read any more: one of `faults.ts`. */
+  /** Why nothing is read any more: one of the numbers above. */
   static fault: i32 = 0
   static faultAt: i32 = 0
+  /** How many groups are open. */
+  private static groups: i32 = 0
+  /** Why the request is rejected, if it is stopped. */
+  static result: i32 = 0
 
   static begin(from: i32, end: i32): void {
     Wire.at = from
     Wire.end = end
     Wire.fault = 0
+    Wire.groups = 0
   }
 
   /** All loops end. */
@@ -52,6 +52,13 @@ export class Wire {
     if (Wire.fault !== 0) return
     Wire.fault = fault
     Wire.faultAt = Wire.at
+  }
+
+  /** Stops for a result of a record that is not 0. */
+  static check(result: i32): void {
+    if (result === 0) return
+    Wire.result = result
+    Wire.fail(STOPPED)
   }
 
   /** Reads the tag of the next field. @returns 0 at the end of the message */
@@ -67,12 +74,8 @@ export class Wire {
 
   private static longTag(): i32 {
     const tag = Wire.varint()
-    if (Wire.fault !== 0) return 0
-    if (tag >> 32 !== 0 || tag < 8) {
-      Wire.fail(faults.FIELD_NUMBER)
-      return 0
-    }
-    return <i32>tag
+    if (tag >> 32 !== 0 || tag < 8) Wire.fail(FIELD_NUMBER)
+    return Wire.fault === 0 ? <i32>tag : 0
   }
 
   /** @returns 64 bits. Further ones are dropped */
@@ -90,11 +93,11 @@ export class Wire {
     let byte: u64 = 0x80
     for (let shift: u64 = 0; byte >= 0x80; shift += 7) {
       if (Wire.at >= Wire.end) {
-        Wire.fail(faults.INCOMPLETE_NUMBER)
+        Wire.fail(LONG_VALUE)
         return 0
       }
       if (shift === VARINT_BITS_MAX) {
-        Wire.fail(faults.LONG_NUMBER)
+        Wire.fail(LONG_NUMBER)
         return 0
       }
       byte = load<u8>(Wire.at)
@@ -115,7 +118,18 @@ export class Wire {
   }
 
   /** Passes a string, bytes or a message. @returns its start. `at` is its end */
+  @inline
   static bytes(): i32 {
+    const start = Wire.at + 1
+    const length = <i32>load<u8>(start - 1)
+    if (length < 0x80 && start + length <= Wire.end) {
+      Wire.at = start + length
+      return start
+    }
+    return Wire.longBytes()
+  }
+
+  private static longBytes(): i32 {
     const length = Wire.varint()
     const start = Wire.at
     Wire.pass(length)
@@ -140,39 +154,29 @@ export class Wire {
 
   /** Passes the value of a field. */
   static skip(tag: i32): void {
-    if ((tag & 7) === START_GROUP) Wire.skipGroup(tag)
-    else Wire.skipValue(tag & 7)
-  }
-
-  private static skipValue(type: i32): void {
+    const type = tag & 7
     if (type === BYTES) Wire.bytes()
     else if (type === VARINT) Wire.varint()
     else if (type === FIXED64) Wire.pass(8)
     else if (type === FIXED32) Wire.pass(4)
-    else Wire.fail(faults.FIELD_TYPE)
+    else if (type === START_GROUP) Wire.skipGroup(tag)
+    else Wire.fail(FIELD_TYPE)
   }
 
-  /** Without recursion: a group may contain groups. */
   private static skipGroup(tag: i32): void {
-    store<i32>(GROUPS, tag >>> 3)
-    for (let open = 1; open > 0;) {
-      const inner = Wire.next()
-      if (inner === 0) return Wire.fail(faults.GROUP_END)
-      const type = inner & 7
-      if (type === START_GROUP) {
-        if (open === GROUPS_MAX) return Wire.fail(faults.GROUP_DEPTH)
-        store<i32>(GROUPS + (open << 2), inner >>> 3)
-        open += 1
-      } else if (type === END_GROUP) {
-        open -= 1
-        if (load<i32>(GROUPS + (open << 2)) !== inner >>> 3) return Wire.fail(faults.OTHER_GROUP_END)
-      } else Wire.skipValue(type)
+    Wire.groups += 1
+    if (Wire.groups > GROUPS_MAX) Wire.fail(GROUP_DEPTH)
+    const end = tag - START_GROUP + END_GROUP
+    for (let inner = Wire.next(); inner !== end; inner = Wire.next()) {
+      if (inner === 0) return Wire.fail(GROUP_END)
+      Wire.skip(inner)
     }
+    Wire.groups -= 1
   }
 
   private static pass(bytes: u64): bool {
     if (bytes > <u64>(Wire.end - Wire.at)) {
-      Wire.fail(faults.LONG_VALUE)
+      Wire.fail(LONG_VALUE)
       return false
     }
     Wire.at += <i32>bytes

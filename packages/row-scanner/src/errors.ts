@@ -1,5 +1,6 @@
 import { type EntryError, type EntryErrorCode, entryErrorCodes, entrySchema, limits } from '@sluice/schema'
 import { fieldNames } from './fields.ts'
+import { wrongType } from './messages.ts'
 import { readNumbers } from './numbers.ts'
 
 /** Why the records of a body are not read any further, so that none is stored. In the order of `assembly/records.ts`, from 1. */
@@ -40,44 +41,11 @@ const expectations = (
   'a digit after the decimal point; a digit in the exponent; true; false; null'
 ).split('; ')
 
-/** Why a body is no message of Protocol Buffers, in the order of `assembly/otlp/faults.ts`, from 1. */
-const messageFaults = (
-  'a field has an invalid number; a field has an invalid type; groups are nested too deeply; a group has no end; ' +
-  'a group ends within another one; a number is incomplete; a number has more than ten bytes; ' +
-  'a value is longer than the message; values are nested too deeply; a text is not UTF-8'
-).split('; ')
-
-/** Parts of the JSON form of OTLP and what they must be, in the order of `assembly/otlp/parts.ts`. */
-const otlpParts = (
-  'resourceLogs must be an array; an element of resourceLogs must be an object; scopeLogs must be an array; ' +
-  'an element of scopeLogs must be an object; logRecords must be an array; resource must be an object; ' +
-  'scope must be an object; schemaUrl must be a string; name must be a string; version must be a string; ' +
-  'a log record must be an object; timeUnixNano must be an unsigned 64-bit integer; ' +
-  'observedTimeUnixNano must be an unsigned 64-bit integer; severityNumber must be a 32-bit integer; ' +
-  'severityText must be a string; attributes must be an array; an element of attributes must be an object; ' +
-  'droppedAttributesCount must be an unsigned 32-bit integer; flags must be an unsigned 32-bit integer; ' +
-  'traceId must be a string; spanId must be a string; eventName must be a string; key must be a string; ' +
-  'a value must be an object; stringValue must be a string; boolValue must be true or false; ' +
-  'intValue must be a 64-bit integer; doubleValue must be a double; arrayValue must be an object; ' +
-  'kvlistValue must be an object; values must be an array; an element of values must be an object; ' +
-  'bytesValue must be a base64 string'
-).split('; ')
-const PART_TYPE = 11
-
-/**
- * Says why a body is not the message of its protocol.
- *
- * @param at the place of the fault in the memory, or the number of the part
- * @param body the place of the body
- */
-export function describeMessageFault(fault: number, at: number, body: number): string {
-  return fault === PART_TYPE ? (otlpParts[at] ?? '') : `${messageFaults[fault - 1]}, at byte ${at - body}`
-}
-
 /** Where an error is, if not at a field: as in `assembly/errors.ts`. */
 const METADATA = -2
 const PATH = -3
-const OTLP_PART = -100
+/** Below it are places of fields of messages, negated. */
+const FIELDS = -100
 /** The messages of errors in the envelopes of events of Splunk. */
 export const eventErrors = { missing: 'has no event', blank: 'has a blank event' } as const
 /** What records of shippers have instead of fields. */
@@ -89,7 +57,6 @@ const wordings: Readonly<Record<number, string>> = {
   [-11]: eventErrors.blank,
   [-12]: 'is not stored',
   [-13]: 'must be UTF-8',
-  ...Object.fromEntries(otlpParts.map((part, index) => [OTLP_PART - index, part])),
 }
 const paths: Readonly<Record<number, string>> = { [-4]: '/timestamp', [METADATA]: '/metadata' }
 
@@ -117,7 +84,8 @@ export function readErrors(memory: Buffer, start: number, count: number): ScanEr
     const field = where >= 0 ? `/${fieldNames[where]}` : (paths[where] ?? '')
     const path = where === PATH ? memory.toString('utf8', pathStart, pathEnd) : field
     const text = code === 'invalid_json' ? `${faultPrefix}${describeFault(memory, error)}` : undefined
-    const message = wordings[where] ?? text ?? messageOf(code, path, where)
+    const type = where < FIELDS ? wrongType(memory, -where) : undefined
+    const message = type ?? wordings[where] ?? text ?? messageOf(code, path, where)
     return { index, path: code === 'missing' ? '' : path, code, message }
   })
 }

@@ -4,15 +4,9 @@ import { isUtf8 } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { type BulkItem, faultOfIndex, malformations, readItems } from './bulk.ts'
-import {
-  describeMessageFault,
-  faultPrefix,
-  readErrors,
-  reasons,
-  RejectedBody,
-  type ScanError,
-} from './errors.ts'
+import { faultPrefix, readErrors, reasons, RejectedBody, type ScanError } from './errors.ts'
 import { columns, writeFields } from './fields.ts'
+import { describeMessageFault } from './messages.ts'
 import { readNumbers } from './numbers.ts'
 import { writePowers } from './powers.ts'
 import { type NotAPromise, type Owned, ownedRows, Rows } from './rows.ts'
@@ -281,7 +275,7 @@ export class Scanner {
       records: () => 'the request has too many records',
       bytes: () => 'the request has too many bytes',
       json: () => this.#fault(),
-      message: () => describeMessageFault(messageFault, messageFaultAt, this.#exports.BODY),
+      message: () => describeMessageFault(this.#memory, messageFault, messageFaultAt, this.#exports.BODY),
       shape: () => 'the body has no records in the expected place',
       action: () =>
         `Malformed action/metadata line [${malformedLine}]. ${malformations[malformation] ?? `It is not JSON: ${this.#fault()}.`}`,

@@ -114,7 +114,7 @@ const UPPER_A: i8 = 0x41
 const LETTERS: i8 = 26
 
 /** Copies a short text in lower case. @returns whether it had letters in upper case */
-function toLower(from: i32, bytes: i32, to: i32): bool {
+export function toLower(from: i32, bytes: i32, to: i32): bool {
   let bits = 0
   for (let at = 0; at < 32; at += 16) {
     const text = v128.load(from + at)

@@ -1,200 +1,151 @@
-import {
-  BACKSLASH,
-  BACKSPACE,
-  CARRIAGE_RETURN,
-  CLOSE_BRACE,
-  COLON,
-  COMMA,
-  copy,
-  DOT,
-  FORM_FEED,
-  isDigit,
-  LOWER_A,
-  LOWER_B,
-  LOWER_F,
-  LOWER_N,
-  LOWER_R,
-  LOWER_T,
-  LOWER_U,
-  NEWLINE,
-  OPEN_BRACE,
-  QUOTE,
-  TAB,
-} from '../bytes'
-import { Names } from '../names'
-import { backslashFrom, hexValue, writeCharacter } from '../strings'
-import { TEXT } from '../tape'
-import { addName, addText } from './protobuf'
-import { LABELS_BYTES_MAX, Stream } from './stream'
+import { BACKSLASH, CLOSE_BRACE, COLON, COMMA, copy, DOT, isDigit, LOWER_A, LOWER_U } from '../bytes'
+import { NEWLINE, OPEN_BRACE, QUOTE } from '../bytes'
+import { Literal, literal } from '../literals'
+import { hashOf, Names } from '../names'
+import { ESCAPED, hexValue, writeCharacter } from '../strings'
+import { NAME, Node, OBJECT, Tape, TEXT } from '../tape'
+import { isBlank } from '../loggers/words'
+import { endObject, NAMES_MAX } from './names'
 
 const EQUALS: u8 = 0x3d
 const UNDERSCORE: u8 = 0x5f
 const BACKQUOTE: u8 = 0x60
 const UPPER_U: u8 = 0x55
-const LOWER_V: u8 = 0x76
 const LOWER_X: u8 = 0x78
-const VERTICAL_TAB: u8 = 0x0b
-const BELL: u8 = 0x07
+const LOWER_Z: u8 = 0x7a
 const REPLACEMENT: i32 = 0xfffd
-const ASCII_MAX: i32 = 0x7f
-const CODE_POINT_MAX: i32 = 0x10ffff
-/** The line and paragraph separators differ in the lowest bit of their last byte. */
-const SEPARATOR: u32 = 0xa880e2
+const ASCII_MAX: u32 = 0x7f
+const CODE_POINT_MAX: u32 = 0x10ffff
+
+let at: i32 = 0
+let end: i32 = 0
 
 /**
- * Reads the labels of a stream in Protocol Buffers: `{app="x", level="info"}`. Names may be quoted. Values are quoted as in Go, or raw between
- * backquotes.
+ * Reads the labels of a stream in Protocol Buffers, `{app="x", level="info"}`, as an object. Names may be quoted. Values are quoted as in Go, or
+ * raw between backquotes.
  *
- * @returns false if the text is malformed or too long, or has too many labels
+ * @returns the node of the object; 0 if the text is malformed or has too many labels
  */
-export function readLabelSet(start: i32, end: i32): bool {
-  if (end - start > LABELS_BYTES_MAX) return false
-  let at = blanksEnd(start, end)
-  if (at === end || load<u8>(at) !== OPEN_BRACE) return false
-  at = blanksEnd(at + 1, end)
-  while (at < end && load<u8>(at) !== CLOSE_BRACE) {
-    const name = at
-    at = load<u8>(name) === QUOTE ? quotedEnd(name, end) : nameEnd(name, end)
-    if (at < 0) return false
-    const afterName = at
-    at = blanksEnd(at, end)
-    if (at === end || load<u8>(at) !== EQUALS) return false
-    const value = blanksEnd(at + 1, end)
-    at = value < end ? quotedEnd(value, end) : -1
-    if (at < 0 || !addLabel(name, afterName, value, at)) return false
-    at = blanksEnd(at, end)
-    if (at < end && load<u8>(at) === COMMA) at = blanksEnd(at + 1, end)
-    else if (at === end || load<u8>(at) !== CLOSE_BRACE) return false
+export function readLabelSet(text: Node): i32 {
+  at = text.start
+  end = text.end
+  const object = Tape.end
+  Tape.add(OBJECT, at, end)
+  if (!skip(OPEN_BRACE)) return 0
+  let count = 0
+  while (!skip(CLOSE_BRACE)) {
+    count += 1
+    if (count > NAMES_MAX || !readLabel() || !(skip(COMMA) || byteAtCursor() === CLOSE_BRACE)) return 0
   }
-  return at < end && blanksEnd(at + 1, end) === end
+  byteAtCursor()
+  return endObject(object, count) && at === end ? object : 0
 }
 
-function blanksEnd(at: i32, end: i32): i32 {
-  while (at < end && (load<u8>(at) === 0x20 || (load<u8>(at) >= TAB && load<u8>(at) <= CARRIAGE_RETURN)))
-    at += 1
-  return at
+function readLabel(): bool {
+  const isQuoted = byteAtCursor() === QUOTE
+  if (!(isQuoted ? readQuoted() : readName())) return false
+  Tape.add(NAME | ESCAPED | hashOf(start, textEnd), start, textEnd)
+  if (!skip(EQUALS)) return false
+  byteAtCursor()
+  if (!readQuoted()) return false
+  Tape.add(TEXT, start, textEnd)
+  return true
 }
 
-/** The end of a name without quotes; negative if there is none. */
-function nameEnd(at: i32, end: i32): i32 {
-  if (!isLetter(load<u8>(at))) return -1
+/** Moves to the next byte that is not blank. @returns that byte; 0 at the end */
+function byteAtCursor(): u8 {
+  while (at < end && isBlank(load<u8>(at))) at += 1
+  return at < end ? load<u8>(at) : 0
+}
+
+/** Moves after a byte, if it is the next one. */
+function skip(byte: u8): bool {
+  if (byteAtCursor() !== byte) return false
+  at += 1
+  return true
+}
+
+/** The place of the string that was read last. */
+let start: i32 = 0
+let textEnd: i32 = 0
+
+/** Reads a name without quotes. */
+function readName(): bool {
+  start = at
   while (at < end && isOfName(load<u8>(at))) at += 1
-  return at
-}
-
-function isLetter(byte: u8): bool {
-  const letter = byte | 0x20
-  return (letter >= LOWER_A && letter <= 0x7a) || byte === UNDERSCORE
+  textEnd = at
+  return at > start && !isDigit(load<u8>(start)) && load<u8>(start) !== DOT && load<u8>(start) !== COLON
 }
 
 function isOfName(byte: u8): bool {
-  return isLetter(byte) || isDigit(byte) || byte === DOT || byte === COLON
+  const letter = byte | 0x20
+  const isLetter = letter >= LOWER_A && letter <= LOWER_Z
+  return isLetter || isDigit(byte) || byte === UNDERSCORE || byte === DOT || byte === COLON
 }
 
-/** The place after a string in quotes; negative if there is none. */
-function quotedEnd(at: i32, end: i32): i32 {
-  const quote = load<u8>(at)
-  if (quote !== QUOTE && quote !== BACKQUOTE) return -1
-  for (at += 1; at < end; at += 1) {
-    const byte = load<u8>(at)
-    if (byte === quote) return at + 1
-    if (quote === BACKQUOTE) continue
-    if (byte === NEWLINE) return -1
-    if (byte !== BACKSLASH) continue
-    at += 1
-    if (at === end || endsLine(at)) return -1
-  }
-  return -1
-}
-
-function endsLine(at: i32): bool {
-  const byte = load<u8>(at)
-  return byte === NEWLINE || byte === CARRIAGE_RETURN || (load<u32>(at) & 0xfeffff) === SEPARATOR
-}
-
-function addLabel(name: i32, afterName: i32, value: i32, afterValue: i32): bool {
-  const isQuoted = load<u8>(name) === QUOTE
-  if (isQuoted) unquote(name, afterName)
-  const node = isQuoted ? addName(unquoted, unquotedEnd) : addName(name, afterName)
-  unquote(value, afterValue)
-  addText(TEXT, unquoted, unquotedEnd)
-  return Stream.addLabel(node)
-}
-
-let unquoted: i32 = 0
-let unquotedEnd: i32 = 0
-
-/** Reads a string of Go, whose formatter `%q` Promtail and Alloy use. */
-function unquote(start: i32, end: i32): void {
-  const isRaw = load<u8>(start) === BACKQUOTE
-  unquoted = start + 1
-  unquotedEnd = end - 1
-  if (isRaw || backslashFrom(unquoted, unquotedEnd) >= unquotedEnd) return
+/** Reads a string of Go, whose formatter `%q` Promtail and Alloy use. @returns false if it is none */
+function readQuoted(): bool {
+  const quote = at < end ? load<u8>(at) : 0
+  if (quote !== QUOTE && quote !== BACKQUOTE) return false
+  at += 1
+  start = at
+  let plain = at
   let to = Names.mark
-  for (let at = unquoted; at < unquotedEnd;) {
-    const plain = min(backslashFrom(at, unquotedEnd), unquotedEnd)
-    to = copy(to, at, plain - at)
-    at = plain
-    if (at === unquotedEnd) break
-    const code = readEscape(at + 1, unquotedEnd)
-    if (code >= 0) to = writeCharacter(to, code)
-    at = escapeEnd
+  for (; at < end && load<u8>(at) !== quote; at += 1) {
+    if (quote === BACKQUOTE) continue
+    if (load<u8>(at) === NEWLINE) return false
+    if (load<u8>(at) !== BACKSLASH) continue
+    to = copy(to, plain, at - plain)
+    at += 1
+    if (at >= end) return false
+    // A longer character stands for itself.
+    plain = at
+    if (load<u8>(at) >= 0x80) continue
+    to = writeCharacter(to, readEscape())
+    plain = at + 1
   }
-  unquoted = Names.mark
-  unquotedEnd = to
-  Names.keep(to)
+  textEnd = at
+  at += 1
+  if (plain === start) return textEnd < end
+  start = Names.mark
+  textEnd = copy(to, plain, textEnd - plain)
+  Names.keep(textEnd)
+  return at <= end
 }
 
-let escapeEnd: i32 = 0
+const LETTERS: i32 = literal('abfnrtv')
+/** What the letters stand for, the first one in the lowest byte. */
+const CODES: u64 = 0x0b090d0a0c0807
 
-/** @param at the place after the backslash @returns the code point */
-function readEscape(at: i32, end: i32): i32 {
+/** @returns the code point. The cursor is at the last byte of the escape */
+function readEscape(): i32 {
   const kind = load<u8>(at)
   const digits = kind === LOWER_X ? 2 : kind === LOWER_U ? 4 : kind === UPPER_U ? 8 : 0
-  if (digits > 0 && readDigits(at + 1, digits, end, 4))
-    return codePoint(digits === 2 ? ASCII_MAX : CODE_POINT_MAX)
-  if (digits === 0 && readDigits(at, 3, end, 3)) return codePoint(ASCII_MAX)
-  escapeEnd = at + 1
-  switch (kind) {
-    case LOWER_A:
-      return BELL
-    case LOWER_B:
-      return BACKSPACE
-    case LOWER_F:
-      return FORM_FEED
-    case LOWER_N:
-      return NEWLINE
-    case LOWER_R:
-      return CARRIAGE_RETURN
-    case LOWER_T:
-      return TAB
-    case LOWER_V:
-      return VERTICAL_TAB
-    default:
-      // A byte of a longer character is copied with the others.
-      if (kind < 0x80) return kind
-      escapeEnd = at
-      return -1
-  }
+  if (digits > 0 && readDigits(at + 1, digits, 4)) return codePoint(digits === 2 ? ASCII_MAX : CODE_POINT_MAX)
+  if (readDigits(at, 3, 3)) return codePoint(ASCII_MAX)
+  const letters = Literal.of(LETTERS)
+  for (let i = letters.bytes - 1; i >= 0; i -= 1)
+    if (load<u8>(letters.start + i) === kind) return <u8>(CODES >> (<u64>i * 8))
+  return kind
 }
 
 let escapeCode: u32 = 0
 
 /** @param bits of each digit: four for hexadecimal digits, three for octal ones */
-function readDigits(at: i32, digits: i32, end: i32, bits: i32): bool {
-  if (at + digits > end) return false
+function readDigits(from: i32, digits: i32, bits: i32): bool {
+  if (from + digits > end) return false
   escapeCode = 0
   for (let i = 0; i < digits; i += 1) {
-    const value = hexValue(load<u8>(at + i))
+    const value = hexValue(load<u8>(from + i))
     if (value < 0 || value >= 1 << bits) return false
     escapeCode = (escapeCode << bits) | value
   }
-  escapeEnd = at + digits
+  at = from + digits - 1
   return true
 }
 
 /** Escaped bytes above ASCII are parts of a string that is not UTF-8. */
-function codePoint(max: i32): i32 {
+function codePoint(max: u32): i32 {
   const isSurrogate = (escapeCode & 0xfffff800) === 0xd800
-  return isSurrogate || escapeCode > <u32>max ? REPLACEMENT : escapeCode
+  return isSurrogate || escapeCode > max ? REPLACEMENT : escapeCode
 }

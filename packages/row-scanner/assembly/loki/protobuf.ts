@@ -1,24 +1,33 @@
+import * as codes from '../codes'
+import { METADATA as AT_METADATA } from '../errors'
 import { BODY, TAPE } from '../memory'
+import { ANY_BYTES, field, INT64, message, MESSAGE, PRESENT, READ_EACH, readFields } from '../messages'
+import { readMessage, UINT32 } from '../messages'
 import { hashOf, Names } from '../names'
-import { INVALID_MESSAGE, Records } from '../records'
+import { Records } from '../records'
+import { integerOf } from '../scalars'
 import { ESCAPED } from '../strings'
-import { NAME, Node, OBJECT, Tape, TEXT } from '../tape'
-import { copyWellFormed, isUtf8 } from '../utf8'
-import { bytesTag, varintTag, Wire } from '../wire'
+import { NAME, Node, NODE_BYTES, NULL, OBJECT, Tape, TEXT } from '../tape'
+import { Wire } from '../wire'
 import { readLabelSet } from './label-set'
-import { NAMES_MAX, rejectForLabels, Stream } from './stream'
+import { endObject, NAMES_MAX } from './names'
+import { Stream } from './stream'
 
-// Fields of logproto.PushRequest, StreamAdapter, EntryAdapter, Timestamp and LabelPairAdapter.
-const STREAM: i32 = bytesTag(1)
-const STREAM_LABELS: i32 = bytesTag(1)
-const STREAM_ENTRY: i32 = bytesTag(2)
-const ENTRY_TIME: i32 = bytesTag(1)
-const ENTRY_LINE: i32 = bytesTag(2)
-const ENTRY_METADATA: i32 = bytesTag(3)
-const TIME_SECONDS: i32 = varintTag(1)
-const TIME_NANOS: i32 = varintTag(2)
-const PAIR_NAME: i32 = bytesTag(1)
-const PAIR_VALUE: i32 = bytesTag(2)
+// The nodes of a stream and of a line, by their places.
+const LABELS: i32 = 0
+const HAS_LINES: i32 = 1
+const SECONDS: i32 = 0
+const NANOS: i32 = 1
+const LINE: i32 = 2
+const METADATA: i32 = 3
+
+const PAIR: i32 = message()
+const TIME: i32 = message()
+const ENTRY: i32 = message()
+// Labels may follow the lines, so a stream is read twice.
+const STREAM: i32 = message()
+const LINES: i32 = message()
+const PUSH_REQUEST: i32 = message()
 
 const NANOS_PER_S: i64 = 1_000_000_000
 /** Seconds around the years that a line may have. Nanoseconds add at most two. */
@@ -35,143 +44,79 @@ export function scanLoki(bytes: i32): i32 {
   Records.clear()
   Names.clear()
   Tape.end = TAPE
-  Stream.clear()
   Wire.begin(BODY, BODY + bytes)
-  for (let tag = Wire.next(); tag !== 0; tag = Wire.next()) {
-    if (tag !== STREAM) {
-      Wire.skip(tag)
-      continue
-    }
-    const outer = Wire.enter()
-    const names = Names.mark
-    const nodes = Tape.end
-    const result = takeStream()
-    if (result !== 0) return result
-    Names.rewind(names)
-    Tape.end = nodes
-    Wire.leave(outer)
-  }
-  if (Wire.fault !== 0) return INVALID_MESSAGE
-  Records.finish()
-  return 0
+  readFields(PUSH_REQUEST, 0)
+  return Records.close()
 }
 
-function takeStream(): i32 {
+function readStream(_target: i32, _source: i32): void {
   const start = Wire.at
-  // The labels may follow the lines. The last ones count.
-  let labels = 0
-  let labelsEnd = 0
-  let hasLines = false
-  for (let tag = Wire.next(); tag !== 0; tag = Wire.next()) {
-    if (tag === STREAM_LABELS) {
-      labels = Wire.bytes()
-      labelsEnd = Wire.at
-    } else {
-      if (tag === STREAM_ENTRY) hasLines = true
-      Wire.skip(tag)
-    }
-  }
-  if (Wire.fault !== 0 || !hasLines) return 0
-  Stream.beginLabels()
-  const hasLabels = labels === 0 || readLabelSet(labels, labelsEnd)
-  Stream.endLabels()
   const names = Names.mark
+  const nodes = addNodes(2)
+  readMessage(STREAM, nodes, 0)
+  if (Node.of(nodes + HAS_LINES * NODE_BYTES).kind !== NULL) {
+    const isLabelled = Node.of(nodes).kind !== NULL
+    const labels = isLabelled ? readLabelSet(Node.of(nodes)) : 0
+    Stream.begin(labels, labels !== 0 || !isLabelled)
+    Wire.at = start
+    readMessage(LINES, 0, 0)
+  }
+  Names.rewind(names)
+  Tape.end = nodes
+}
+
+/** Adds nodes without values. */
+function addNodes(count: i32): i32 {
   const nodes = Tape.end
-  Wire.at = start
-  for (let tag = Wire.next(); tag !== 0; tag = Wire.next()) {
-    if (tag !== STREAM_ENTRY) {
-      Wire.skip(tag)
-      continue
-    }
-    const outer = Wire.enter()
-    const result = hasLabels ? takeLine() : rejectForLabels()
-    if (result !== 0) return result
-    Names.rewind(names)
-    Tape.end = nodes
-    Wire.leave(outer)
-  }
-  return 0
+  for (let i = 0; i < count; i += 1) Tape.add(NULL, 0, 0)
+  return nodes
 }
 
-let nanos: i64 = 0
-
-function takeLine(): i32 {
-  Stream.beginLine()
-  nanos = 0
-  let line = 0
-  let lineEnd = 0
-  let count = 0
-  const metadata = Tape.end
+function readLine(_target: i32, _source: i32): void {
+  if (!Stream.isValid) {
+    Wire.bytes()
+    return Wire.check(Stream.rejectLine())
+  }
+  const names = Names.mark
+  const nodes = addNodes(METADATA)
+  const metadata = nodes + METADATA * NODE_BYTES
   Tape.add(OBJECT, 0, 0)
-  for (let tag = Wire.next(); tag !== 0; tag = Wire.next()) {
-    if (tag === ENTRY_TIME) readTime()
-    else if (tag === ENTRY_LINE) {
-      line = Wire.bytes()
-      lineEnd = Wire.at
-    } else if (tag === ENTRY_METADATA) {
-      count += 1
-      readPair(count <= NAMES_MAX + 1)
-    } else Wire.skip(tag)
-  }
-  if (Wire.fault !== 0) return 0
-  Node.of(metadata).next = Tape.end
-  const message = addText(TEXT, line, lineEnd)
-  return Stream.takeLine(nanos, nanos >= 0, message, count > 0 ? metadata : 0)
+  readMessage(ENTRY, nodes, 0)
+  const pairs = Node.of(metadata).start
+  if (Wire.fault !== 0) return
+  Node.of(nodes + LINE * NODE_BYTES).head = TEXT
+  const isWhole = pairs <= NAMES_MAX && endObject(metadata, pairs)
+  if (!isWhole) Wire.check(Records.reject(codes.TOO_MANY_NAMES, AT_METADATA))
+  else Wire.check(Stream.takeLine(nanosOf(nodes), nodes + LINE * NODE_BYTES, pairs > 0 ? metadata : 0))
+  Names.rewind(names)
+  Tape.end = nodes
 }
 
-/** Negative before 1970. */
-function readTime(): void {
-  let seconds: i64 = 0
-  let rest: i64 = 0
-  const outer = Wire.enter()
-  for (let tag = Wire.next(); tag !== 0; tag = Wire.next()) {
-    if (tag === TIME_SECONDS) seconds = Wire.varint()
-    else if (tag === TIME_NANOS) rest = <i32>Wire.varint()
-    else Wire.skip(tag)
-  }
-  Wire.leave(outer)
-  nanos = min(max(seconds, SECONDS_MIN), SECONDS_MAX) * NANOS_PER_S + rest
+/** Times before 1970 are larger than any other one. */
+function nanosOf(nodes: i32): u64 {
+  const seconds = min(max(integerOf(nodes + SECONDS * NODE_BYTES), SECONDS_MIN), SECONDS_MAX)
+  return seconds * NANOS_PER_S + <i32>integerOf(nodes + NANOS * NODE_BYTES)
 }
 
-/** Reads structured metadata. Its texts are needed only if the line may become a record. */
-function readPair(isNeeded: bool): void {
-  let name = 0
-  let nameEnd = 0
-  let value = 0
-  let valueEnd = 0
-  const outer = Wire.enter()
-  for (let tag = Wire.next(); tag !== 0; tag = Wire.next()) {
-    if (tag === PAIR_NAME) {
-      name = Wire.bytes()
-      nameEnd = Wire.at
-    } else if (tag === PAIR_VALUE) {
-      value = Wire.bytes()
-      valueEnd = Wire.at
-    } else Wire.skip(tag)
-  }
-  Wire.leave(outer)
-  if (Wire.fault !== 0 || !isNeeded) return
-  const address = addName(name, nameEnd)
-  addText(TEXT, value, valueEnd)
-  Stream.addMetadata(address)
-}
-
-/** Adds a name whose bytes may not be UTF-8. @returns its node */
-export function addName(start: i32, end: i32): i32 {
-  const address = addText(NAME | ESCAPED, start, end)
+/** Reads structured metadata. What is too much is only counted. */
+function readPair(metadata: i32, _source: i32): void {
+  const address = addNodes(2)
   const name = Node.of(address)
-  name.head |= hashOf(name.start, name.end)
-  return address
+  readMessage(PAIR, address, 0)
+  Node.of(address + NODE_BYTES).head = TEXT
+  name.head = NAME | ESCAPED | hashOf(name.start, name.end)
+  Node.of(metadata).start += 1
+  if (Node.of(metadata).start > NAMES_MAX) Tape.end = address
 }
 
-/** Lines of files may have bytes that are not UTF-8, which become U+FFFD. */
-export function addText(head: i32, start: i32, end: i32): i32 {
-  const address = Tape.end
-  if (isUtf8(start, end)) Tape.add(head, start, end)
-  else {
-    const copy = Names.mark
-    Names.keep(copyWellFormed(copy, start, end))
-    Tape.add(head, copy, Names.end)
-  }
-  return address
-}
+field(PAIR, 1, 'name', ANY_BYTES, 0)
+field(PAIR, 2, 'value', ANY_BYTES, 1)
+field(TIME, 1, 'seconds', INT64, SECONDS)
+field(TIME, 2, 'nanos', UINT32, NANOS)
+field(ENTRY, 1, 'timestamp', MESSAGE, 0, TIME)
+field(ENTRY, 2, 'line', ANY_BYTES, LINE)
+field(ENTRY, 3, 'structuredMetadata', READ_EACH, METADATA, changetype<i32>(readPair))
+field(STREAM, 1, 'labels', ANY_BYTES, LABELS)
+field(STREAM, 2, 'entries', PRESENT, HAS_LINES)
+field(LINES, 2, 'entries', READ_EACH, 0, changetype<i32>(readLine))
+field(PUSH_REQUEST, 1, 'streams', READ_EACH, 0, changetype<i32>(readStream))

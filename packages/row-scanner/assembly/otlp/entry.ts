@@ -1,38 +1,25 @@
-// The mapping is documented in docs/sources/opentelemetry.md.
+// How a record becomes a row.
 import * as codes from '../codes'
 import * as columns from '../columns'
 import { Decoded, Draft } from '../draft'
-import { METADATA as METADATA_FIELD } from '../errors'
+import { METADATA } from '../errors'
 import { fieldOf } from '../fields'
-import { metadataBytesMax, metadataDepthMax } from '../limits'
+import { metadataBytesMax } from '../limits'
 import { Literal, literal } from '../literals'
 import { isExact, levelOf, LOG, OTEL, PINO, readLevelNumber, readLevelText } from '../loggers/levels'
-import { levelNode } from '../loggers/words'
-import { COMMON, MESSAGE } from '../memory'
+import { levelNode, toLower } from '../loggers/words'
+import { COMMON, MESSAGE, SCRATCH } from '../memory'
 import { Metadata } from '../metadata'
 import { Records } from '../records'
-import { base64Bytes, writeScalar } from '../scalars'
+import { base64Bytes, integerOf, writeScalar } from '../scalars'
 import { LONE } from '../strings'
 import { Path } from '../surrogates'
-import { BYTES, DOUBLE, HEX, INTEGER, Node, NODE_BYTES, NULL, REPEATED, Tape, TEXT } from '../tape'
-import { ATTRIBUTES, DROPPED, findLone, hasNames, Origin, takeText } from './origin'
-import { isFilled, LogRecord } from './record'
-import { isList, Rejection } from './values'
-import { QUOTE, ZERO } from '../bytes'
+import { BYTES, DOUBLE, HEX, INTEGER, Node, NODE_BYTES, REPEATED, Tape, TEXT } from '../tape'
+import { isEqual, QUOTE, ZERO } from '../bytes'
+import * as parts from './parts'
+import { Origin, takeText } from './request'
+import { close } from './values'
 
-const TRACE_ID: i32 = literal('trace_id')
-const SPAN_ID: i32 = literal('span_id')
-const FLAGS: i32 = literal('flags')
-const EVENT_NAME: i32 = literal('event_name')
-const SEVERITY_NUMBER: i32 = literal('severity_number')
-const SEVERITY_TEXT: i32 = literal('severity_text')
-const TIME: i32 = literal('time_unix_nano')
-const OBSERVED_TIME: i32 = literal('observed_time_unix_nano')
-const BODY: i32 = literal('body')
-const MESSAGE_FIELD: i32 = literal('message')
-const URL: i32 = literal('url')
-const PATHNAME: i32 = literal('pathname')
-const STACK: i32 = literal('stack')
 const EXCEPTION_STACK: i32 = literal('exception.stacktrace')
 const URL_FULL: i32 = literal('url.full')
 const URL_PATH: i32 = literal('url.path')
@@ -41,116 +28,98 @@ const URL_PATH: i32 = literal('url.path')
 const END_NS: u64 = 9_214_646_400_000_000_000
 const NS_PER_US: u64 = 1_000
 
-/** Makes a row of a record, or rejects it. @returns 0, or why the request is rejected */
+/** Makes a row of the record that was read, or rejects it. @returns 0, or why the request is rejected */
 export function takeRecord(): i32 {
-  if (Rejection.code >= 0) return rejectRecord(Rejection.code, Rejection.where)
+  const attributes = valueOf(parts.ATTRIBUTES)
+  const body = valueOf(parts.BODY)
+  close(attributes)
+  close(body)
   Draft.clear()
   Draft.set(columns.service, Origin.service)
   Draft.set(columns.environment, Origin.environment)
-  takeTime()
-  takeAttributes()
-  const level = levelNode(levelOfRecord(LogRecord.severity, LogRecord.severityText))
-  Draft.set(columns.level, level)
-  writeMetadata(Node.of(level))
-  if (Metadata.bytes + Origin.bytes > metadataBytesMax) return Records.reject(codes.TOO_LARGE, METADATA_FIELD)
+  takeAttributes(attributes)
+  takeTimes()
+  Draft.set(columns.level, takeLevel())
+  dropZeros(parts.TRACE_ID)
+  dropZeros(parts.SPAN_ID)
+  leaveOut(parts.BODY)
+  Metadata.begin()
+  parts.prune(parts.RECORD, true)
+  const bodyStart = Metadata.end + BODY_NAME_BYTES
+  const isList = Node.of(body).isContainer
+  if (isList) {
+    const name = parts.nameOf(parts.RECORD, parts.BODY)
+    name.head &= ~REPEATED
+    Metadata.addMember(changetype<i32>(name))
+  }
+  const bodyEnd = Metadata.end - 1
+  if (Metadata.bytes + Origin.bytes > metadataBytesMax) return Records.reject(codes.TOO_LARGE, METADATA)
   Metadata.addWritten(COMMON, Origin.end)
   Metadata.finish()
-  const body = LogRecord.body
-  if (body !== 0 && isTooLongAsMessage(Node.of(body)))
-    return Records.reject(codes.TOO_LONG, fieldOf(columns.message).index)
-  Draft.set(columns.message, messageOf(body))
-  if (Metadata.levels <= metadataDepthMax && findLoneInRecord())
-    return Records.rejectUnicode(Path.start, Path.end)
-  return Records.take()
+  if (isTooLongAsMessage(Node.of(body))) return Records.reject(codes.TOO_LONG, fieldOf(columns.message).index)
+  Draft.set(columns.message, isList ? addText(bodyStart, bodyEnd) : messageOf(body))
+  return findLone() ? Records.rejectUnicode(Path.start, Path.end) : Records.take()
+}
+/** `"body":` in metadata. */
+const BODY_NAME_BYTES: i32 = 7
+
+function valueOf(place: i32): i32 {
+  return parts.valueOf(parts.RECORD, place)
 }
 
-/** Rejects a record that was not read. */
-export function rejectRecord(code: i32, where: i32): i32 {
-  // It has no metadata, and counts none.
-  Metadata.begin()
-  return Records.reject(code, where)
+function leaveOut(place: i32): void {
+  parts.nameOf(parts.RECORD, place).head |= REPEATED
+}
+
+function takeAttributes(attributes: i32): void {
+  const end = Node.of(attributes).next
+  for (let address = attributes + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
+    const name = Node.of(address)
+    const bytes = name.bytes
+    if ((bytes !== 8 && bytes !== 20) || name.has(REPEATED)) continue
+    if (Literal.of(URL_FULL).isName(name)) takeText(name, columns.url)
+    else if (Literal.of(URL_PATH).isName(name)) takeText(name, columns.pathname)
+    else if (Literal.of(EXCEPTION_STACK).isName(name)) takeText(name, columns.stack)
+  }
+}
+
+/** Leaves a time out of the metadata if the column or the other time says the same. */
+function takeTimes(): void {
+  const time = <u64>integerOf(valueOf(parts.TIME))
+  const observed = <u64>integerOf(valueOf(parts.OBSERVED_TIME))
+  if (isTime(time) && time % NS_PER_US === 0) leaveOut(parts.TIME)
+  if (observed === time) leaveOut(parts.OBSERVED_TIME)
+  const taken = isTime(time) ? time : observed
+  Draft.hasTime = isTime(taken)
+  Draft.timeUs = taken / NS_PER_US
 }
 
 function isTime(time: u64): bool {
   return time !== 0 && time < END_NS
 }
 
-function takeTime(): void {
-  const time = isTime(LogRecord.time) ? LogRecord.time : LogRecord.observedTime
-  Draft.hasTime = isTime(time)
-  Draft.timeUs = time / NS_PER_US
+/** Leaves the severity out of the metadata if it says no more than the level. @returns the node of the level */
+function takeLevel(): i32 {
+  let reading = readLevelNumber(OTEL, <i32>integerOf(valueOf(parts.SEVERITY_NUMBER)))
+  if (isExact(reading)) leaveOut(parts.SEVERITY_NUMBER)
+  Decoded.read(Node.of(valueOf(parts.SEVERITY_TEXT)))
+  const bytes = Decoded.end - Decoded.start
+  if (reading === 0 && bytes > 0) reading = readLevelText(PINO, Decoded.start, Decoded.end)
+  const level = levelNode(reading === 0 ? LOG : levelOf(reading))
+  const word = Node.of(level)
+  if (bytes !== word.bytes) return level
+  toLower(Decoded.start, bytes, SCRATCH)
+  if (isEqual(SCRATCH, word.start, bytes)) leaveOut(parts.SEVERITY_TEXT)
+  return level
 }
 
-function takeAttributes(): void {
-  const attributes = LogRecord.attributes
-  if (attributes === 0) return
-  const end = Node.of(attributes).next
-  for (let address = attributes + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
-    const name = Node.of(address)
-    const bytes = name.bytes
-    if ((bytes !== 8 && bytes !== 20) || name.has(REPEATED)) continue
-    if (Literal.of(URL_FULL).isName(name)) Draft.set(columns.url, takeText(name, columns.url))
-    else if (Literal.of(URL_PATH).isName(name)) Draft.set(columns.pathname, takeText(name, columns.pathname))
-    else if (Literal.of(EXCEPTION_STACK).isName(name)) Draft.set(columns.stack, takeText(name, columns.stack))
-  }
-}
-
-function levelOfRecord(severity: i32, text: i32): i32 {
-  let reading = readLevelNumber(OTEL, severity)
-  if (reading === 0 && text !== 0) {
-    Decoded.read(Node.of(text))
-    reading = readLevelText(PINO, Decoded.start, Decoded.end)
-  }
-  return reading === 0 ? LOG : levelOf(reading)
-}
-
-/** The place of the body in the metadata. */
-let bodyStart: i32 = 0
-let bodyEnd: i32 = 0
-
-/** Writes the members of the record itself. */
-function writeMetadata(level: Node): void {
-  Metadata.begin()
-  if (hasNames(LogRecord.attributes)) Metadata.addKnown(ATTRIBUTES, LogRecord.attributes)
-  if (LogRecord.dropped !== 0) Metadata.addInteger(DROPPED, LogRecord.dropped)
-  if (isId(LogRecord.traceId)) Metadata.addKnown(TRACE_ID, LogRecord.traceId)
-  if (isId(LogRecord.spanId)) Metadata.addKnown(SPAN_ID, LogRecord.spanId)
-  if (LogRecord.flags !== 0) Metadata.addInteger(FLAGS, LogRecord.flags)
-  if (isFilled(LogRecord.eventName)) Metadata.addKnown(EVENT_NAME, LogRecord.eventName)
-  const severity = LogRecord.severity
-  if (severity !== 0 && !isExact(readLevelNumber(OTEL, severity)))
-    Metadata.addInteger(SEVERITY_NUMBER, severity)
-  const text = LogRecord.severityText
-  if (isFilled(text) && !isNameOf(level, Node.of(text))) Metadata.addKnown(SEVERITY_TEXT, text)
-  const time = LogRecord.time
-  if (time !== 0 && !(isTime(time) && time % NS_PER_US === 0)) Metadata.addDigits(TIME, time)
-  const observed = LogRecord.observedTime
-  if (observed !== 0 && observed !== time) Metadata.addDigits(OBSERVED_TIME, observed)
-  const body = LogRecord.body
-  if (body === 0 || !isList(body)) return
-  bodyStart = Metadata.end + Literal.of(BODY).bytes + 3
-  Metadata.addKnown(BODY, body)
-  bodyEnd = Metadata.end - 1
-}
-
-/** Whether a text is the name of a level, in any case. */
-function isNameOf(level: Node, text: Node): bool {
-  Decoded.read(text)
-  const bytes = level.bytes
-  if (Decoded.end - Decoded.start !== bytes) return false
-  for (let i = 0; i < bytes; i += 1)
-    if ((load<u8>(Decoded.start + i) | 0x20) !== load<u8>(level.start + i)) return false
-  return true
-}
-
-/** Whether an id is not only zeros, which stand for no id. */
-function isId(address: i32): bool {
-  if (address === 0) return false
-  const node = Node.of(address)
+/** Leaves out an id of zeros, which stand for no id. */
+function dropZeros(place: i32): void {
+  const node = Node.of(valueOf(place))
   const zero: u8 = node.kind === HEX ? 0 : ZERO
   const end = node.end
-  for (let at = node.start; at < end; at += 1) if (load<u8>(at) !== zero) return true
-  return false
+  for (let at = node.start; at < end; at += 1) if (load<u8>(at) !== zero) return
+  leaveOut(place)
 }
 
 function isTooLongAsMessage(body: Node): bool {
@@ -159,15 +128,13 @@ function isTooLongAsMessage(body: Node): bool {
 
 /** @returns the node of a string; 0 for an empty message */
 function messageOf(body: i32): i32 {
-  if (body === 0) return LogRecord.eventName
   const node = Node.of(body)
   const kind = node.kind
-  if (kind === NULL) return LogRecord.eventName
-  if (node.isString || kind === BYTES) {
-    if (node.bytes === 0) return LogRecord.eventName
-    if (kind !== BYTES) return body
+  if (kind !== INTEGER && kind !== DOUBLE && node.bytes === 0) {
+    const event = valueOf(parts.EVENT_NAME)
+    return Node.of(event).isString ? event : 0
   }
-  if (isList(body)) return addText(bodyStart, bodyEnd)
+  if (node.isString) return body
   if (kind !== INTEGER && kind !== DOUBLE && kind !== BYTES) return addText(node.start, node.end)
   const end = writeScalar(MESSAGE, body)
   return load<u8>(MESSAGE) === QUOTE ? addText(MESSAGE + 1, end - 1) : addText(MESSAGE, end)
@@ -180,22 +147,33 @@ function addText(start: i32, end: i32): i32 {
 }
 
 /** Finds half of a surrogate pair, which has no UTF-8 form, and makes its path. Only JSON can have one. */
-function findLoneInRecord(): bool {
-  if (
-    findLone(0, MESSAGE_FIELD, Draft.valueOf(columns.message)) ||
-    findLone(0, URL, Draft.valueOf(columns.url)) ||
-    findLone(0, PATHNAME, Draft.valueOf(columns.pathname)) ||
-    findLone(0, STACK, Draft.valueOf(columns.stack)) ||
-    findLone(1, ATTRIBUTES, LogRecord.attributes) ||
-    findLone(1, TRACE_ID, LogRecord.traceId) ||
-    findLone(1, SPAN_ID, LogRecord.spanId) ||
-    findLone(1, EVENT_NAME, LogRecord.eventName) ||
-    findLone(1, SEVERITY_TEXT, LogRecord.severityText) ||
-    findLone(1, BODY, LogRecord.body)
+function findLone(): bool {
+  const flags = Node.of(parts.RECORD).head | Node.of(parts.RESOURCE).head | Node.of(parts.SCOPE).head
+  if ((flags & LONE) === 0) return false
+  Path.begin()
+  return (
+    isLone(columns.message, '/message') ||
+    isLone(columns.url, '/url') ||
+    isLone(columns.pathname, '/pathname') ||
+    isLone(columns.stack, '/stack') ||
+    findLoneIn(parts.RECORD) ||
+    isLone(columns.service, '/service') ||
+    findLoneIn(parts.RESOURCE) ||
+    findLoneIn(parts.SCOPE_OF_METADATA)
   )
-    return true
-  if (!Origin.hasLone) return false
-  Path.start = Origin.loneStart
-  Path.end = Origin.loneEnd
+}
+
+function isLone(column: i32, path: string): bool {
+  const value = Draft.valueOf(column)
+  if (value === 0 || !Node.of(value).has(LONE)) return false
+  Path.addText(path)
   return true
+}
+
+function findLoneIn(part: i32): bool {
+  const start = Path.end
+  Path.addMetadata()
+  if (Path.findInObject(part)) return true
+  Path.end = start
+  return false
 }

@@ -1,75 +1,127 @@
-// The values of a record, a resource or a scope are nodes, like those of JSON. A value is first null. An array or an object can get more
-// elements as long as nothing was added after it, because official decoders of Protocol Buffers merge repeated messages.
+// Values of attributes and bodies. A value is first null. Lists grow at the end of the tape: official decoders merge repeated messages.
 import * as codes from '../codes'
 import { METADATA } from '../errors'
-import { metadataBytesMax } from '../limits'
+import { metadataBytesMax, metadataDepthMax } from '../limits'
 import { Literal, literal } from '../literals'
-import { hasRepeated } from '../names'
-import { LONE } from '../strings'
-import {
-  ARRAY,
-  FALSE,
-  LEVELS_MASK,
-  LEVELS_SHIFT,
-  Node,
-  NODE_BYTES,
-  NULL,
-  OBJECT,
-  REPEATED,
-  Tape,
-  TRUE,
-} from '../tape'
+import { BASE64, BOOLEAN, CHARACTERS, field, FLOAT, INT64, message, READ, READ_EACH } from '../messages'
+import { readMessage, readText, Rejection } from '../messages'
+import { hashOf, hasRepeated, Names } from '../names'
+import { ESCAPED, LONE } from '../strings'
+import { ARRAY, NAME, Node, NODE_BYTES, NULL, OBJECT, STRING, Tape } from '../tape'
+import { Wire } from '../wire'
 
 /** Levels of metadata: `attributes` and `resource` are on level 2, the attributes of `scope` on level 3. A body is a member of metadata. */
 export const BODY_LEVEL: i32 = 1
 export const ATTRIBUTES_LEVEL: i32 = 2
 export const SCOPE_ATTRIBUTES_LEVEL: i32 = 3
 
-/** Why a record is rejected, or all records of a resource or a scope. */
-export class Rejection {
-  /** Negative if there is none. */
-  static code: i32 = -1
-  static where: i32 = 0
-
-  /** @returns false */
-  static set(code: i32, where: i32): bool {
-    Rejection.code = code
-    Rejection.where = where
-    return false
-  }
-}
-
 /**
- * Bounds the values of a record, a resource or a scope by the least bytes that they take as JSON, repeated names included: a value may take only
- * two bytes of a body, and its node has sixteen.
+ * Bounds the values of a record, a resource or a scope: their levels, and the least bytes that they take as JSON, repeated names included. A
+ * value may take only two bytes of a body, and its node has sixteen.
  */
 export class Budget {
-  private static left: i32 = 0
+  private static bytes: i32 = 0
+  /** Of the object or array whose elements are read. */
+  static level: i32 = 0
 
-  static begin(): void {
+  static begin(level: i32): void {
     // The addition is for the names of attributes that become columns, and for a body.
-    Budget.left = metadataBytesMax + 256
+    Budget.bytes = metadataBytesMax + 256
+    Budget.level = level
   }
 
-  /** Takes an element of an array: at least one character and a separator. */
-  static takeElement(): bool {
-    return Budget.take(2)
-  }
-
-  /** Takes a member of an object: in addition two quotes and a colon. */
-  static takeMember(name: Node): bool {
-    return Budget.take(5 + name.bytes)
-  }
-
-  private static take(bytes: i32): bool {
-    Budget.left -= bytes
-    return Budget.left >= 0 || Rejection.set(codes.TOO_LARGE, METADATA)
+  static take(bytes: i32): void {
+    Budget.bytes -= bytes
+    if (Budget.bytes < 0) Rejection.set(codes.TOO_LARGE, METADATA)
   }
 }
+/** An element has at least one character and a separator, and a member in addition two quotes and a colon. */
+const ELEMENT_BYTES: i32 = 2
+const MEMBER_BYTES: i32 = 5
 
 const WORD_NULL: i32 = literal('null')
-const WORD_TRUE: i32 = literal('true')
-const WORD_FALSE: i32 = literal('false')
+
+const ARRAY_VALUE: i32 = message()
+const KEY_VALUE_LIST: i32 = message()
+const KEY_VALUE: i32 = message()
+const ANY_VALUE: i32 = message()
+
+/** Reads an AnyValue into the last value of the tape. The last of several values counts. */
+export function readAnyValue(value: i32, source: i32): void {
+  if (source === 0 && passShortText()) return readText(value)
+  readMessage(ANY_VALUE, value, source)
+  if (!Node.of(value).isContainer) Tape.end = value + NODE_BYTES
+}
+
+/** The tags of texts or messages that are the fields 1 and 2. */
+const FIRST_TAG: u8 = 0x0a
+const SECOND_TAG: u8 = 0x12
+
+/** Most values are a text that is shorter than 126 bytes. @returns whether the cursor is now at such a text */
+function passShortText(): bool {
+  const at = Wire.at
+  const bytes = <i32>load<u8>(at)
+  if (bytes >= 0x80 || at + bytes >= Wire.end) return false
+  if (load<u8>(at + 1) !== FIRST_TAG || <i32>load<u8>(at + 2) !== bytes - 2) return false
+  Wire.at = at + 2
+  return true
+}
+
+function readArray(value: i32, source: i32): void {
+  readContainer(ARRAY, ARRAY_VALUE, value, source)
+}
+
+function readList(value: i32, source: i32): void {
+  readContainer(OBJECT, KEY_VALUE_LIST, value, source)
+}
+
+function readContainer(kind: i32, table: i32, value: i32, source: i32): void {
+  if (Budget.level === metadataDepthMax) return Rejection.set(codes.TOO_DEEP, METADATA)
+  if (Node.of(value).kind !== kind) {
+    Tape.end = value
+    Tape.add(kind, 0, 0)
+  }
+  Budget.level += 1
+  readMessage(table, value, source)
+  Budget.level -= 1
+}
+
+function readElement(array: i32, source: i32): void {
+  Budget.take(ELEMENT_BYTES)
+  const element = addNull()
+  readAnyValue(element, source)
+  extend(array, element)
+}
+
+/** Reads a KeyValue of Protocol Buffers: what most of a body consists of. The table is for JSON. */
+function readPair(name: i32, value: i32): void {
+  const outer = Wire.enter()
+  for (let tag = Wire.next(); tag !== 0; tag = Wire.next()) {
+    if (tag === FIRST_TAG) readText(name)
+    else if (tag === SECOND_TAG) readAnyValue(value, 0)
+    else Wire.skip(tag)
+  }
+  Wire.leave(outer)
+}
+
+/** Reads a KeyValue as a member of the last object of the tape. */
+export function readKeyValue(object: i32, source: i32): void {
+  const name = Node.of(Tape.end)
+  Tape.add(NAME, 0, 0)
+  const value = addNull()
+  if (source === 0) readPair(value - NODE_BYTES, value)
+  else readMessage(KEY_VALUE, value - NODE_BYTES, source)
+  if (name.has(ESCAPED)) {
+    name.start = Names.decode(name.start, name.end)
+    name.end = Names.end
+  }
+  // Only the name of a JSON text without escapes has quotes around it.
+  const flags = name.kind === STRING ? name.head & (ESCAPED | LONE) : ESCAPED
+  name.head = NAME | flags | hashOf(name.start, name.end)
+  Budget.take(MEMBER_BYTES + name.bytes)
+  Node.of(object).head |= name.head & LONE
+  extend(object, value)
+}
 
 /** Adds a value. @returns its address */
 export function addNull(): i32 {
@@ -78,55 +130,31 @@ export function addNull(): i32 {
   return address
 }
 
-export function setNull(address: i32): void {
-  setRange(address, NULL, Literal.of(WORD_NULL).start, Literal.of(WORD_NULL).end)
-}
-
-export function setBoolean(address: i32, value: bool): void {
-  const word = Literal.of(value ? WORD_TRUE : WORD_FALSE)
-  setRange(address, value ? TRUE : FALSE, word.start, word.end)
-}
-
-export function setRange(address: i32, head: i32, start: i32, end: i32): void {
-  const node = Node.of(address)
-  node.head = head
-  node.start = start
-  node.end = end
-}
-
-/** Makes the last value of the tape an array or an object, unless it is one. The start of its node is the number of its elements or names. */
-export function open(address: i32, kind: i32): void {
-  if (Node.of(address).kind === kind) return
-  Tape.end = address
-  Tape.add(kind | (1 << LEVELS_SHIFT), 0, 0)
-}
-
-/** Takes the last value of the tape into the array or the object before it. */
-export function extend(container: i32, address: i32): void {
+/** Takes the last value of the tape into the array or the object before it, whose start is the number of its elements or names. */
+function extend(container: i32, address: i32): void {
+  close(address)
   const node = Node.of(container)
   const value = Node.of(address)
   value.next = Tape.end
   node.next = Tape.end
   node.start += 1
   node.head |= value.head & LONE
-  raiseLevels(node, 1 + value.levels)
-}
-
-function raiseLevels(node: Node, levels: i32): void {
-  if (levels > node.levels) node.head = (node.head & ~LEVELS_MASK) | (levels << LEVELS_SHIFT)
 }
 
 /** Resolves repeated names in a value that gets no more elements. */
 export function close(address: i32): void {
   const node = Node.of(address)
-  if (node.kind !== OBJECT || node.start < 2 || !hasRepeated(address, node.start)) return
-  node.head = (node.head & ~LEVELS_MASK) | (1 << LEVELS_SHIFT)
-  const end = node.next
-  for (let name = address + NODE_BYTES; name < end; name = Node.of(name + NODE_BYTES).next)
-    if (!Node.of(name).has(REPEATED)) raiseLevels(node, 1 + Node.of(Node.of(name).next).levels)
+  if (node.kind === OBJECT && node.start > 1) hasRepeated(address, node.start)
 }
 
-export function isList(address: i32): bool {
-  const kind = Node.of(address).kind
-  return kind === OBJECT || kind === ARRAY
-}
+field(ARRAY_VALUE, 1, 'values', READ_EACH, 0, changetype<i32>(readElement))
+field(KEY_VALUE_LIST, 1, 'values', READ_EACH, 0, changetype<i32>(readKeyValue))
+field(KEY_VALUE, 1, 'key', CHARACTERS, 0)
+field(KEY_VALUE, 2, 'value', READ, 1, changetype<i32>(readAnyValue))
+field(ANY_VALUE, 1, 'stringValue', CHARACTERS, 0)
+field(ANY_VALUE, 2, 'boolValue', BOOLEAN, 0)
+field(ANY_VALUE, 3, 'intValue', INT64, 0)
+field(ANY_VALUE, 4, 'doubleValue', FLOAT, 0)
+field(ANY_VALUE, 5, 'arrayValue', READ, 0, changetype<i32>(readArray))
+field(ANY_VALUE, 6, 'kvlistValue', READ, 0, changetype<i32>(readList))
+field(ANY_VALUE, 7, 'bytesValue', BASE64, 0)

@@ -22,6 +22,8 @@ interface Line {
   readonly nanos: bigint | undefined
   readonly message: string
   readonly metadata: readonly Member[]
+  /** How many pairs the metadata was sent as; infinite if they cannot have different names. */
+  readonly pairs: number
 }
 
 export interface LokiOutcome {
@@ -31,6 +33,7 @@ export interface LokiOutcome {
 }
 
 const NAMES_MAX = 288
+const NUMBER_MAX = 16
 const LABELS_BYTES_MAX = 16_384
 const END_NS = BigInt(Date.UTC(2262, 0, 1)) * 1_000_000n
 
@@ -68,11 +71,11 @@ const usable: Readonly<Record<keyof typeof roles, (value: string) => boolean>> =
 }
 
 function rowOf(
-  { nanos, message, metadata }: Line,
+  { nanos, message, metadata, pairs }: Line,
   labels: readonly Member[],
   prefix: TextPrefix,
 ): string | { code: string; path: string } {
-  if (metadata.length > NAMES_MAX) return { code: 'too_many_names', path: '/metadata' }
+  if (pairs > NAMES_MAX) return { code: 'too_many_names', path: '/metadata' }
   if (nanos === undefined || nanos >= END_NS) return { code: 'invalid_timestamp', path: '/timestamp' }
   const own = new Map(metadata.map((member) => [member.name, member]))
   const all = [...metadata, ...labels.filter(({ name }) => !own.has(name))]
@@ -85,9 +88,11 @@ function rowOf(
   const environment = column('environment')
   const taken = new Set([...all, ...labels].map(({ name }) => name))
   const kept = all.filter((member) => member !== level && member !== service && member !== environment)
+  let isCrowded = false
   const add = (name: string, value: Value): void => {
     let free = name
     for (let number = 2; taken.has(free); number += 1) free = `${name}_${number}`
+    if (Number(free.slice(name.length + 1)) > NUMBER_MAX) isCrowded = true
     taken.add(free)
     kept.push({ name: free, nameText: JSON.stringify(free), value })
   }
@@ -101,6 +106,7 @@ function rowOf(
   if (reading?.isExact === false && level !== undefined) add('originalLevel', level.value)
 
   const text = `{${kept.map(({ nameText, value }) => `${nameText}:${textOf(value)}`).join(',')}}`
+  if (isCrowded) return { code: 'too_many_names', path: '/metadata' }
   if (Array.from(message).length > limits.messageCharactersMax) return { code: 'too_long', path: '/message' }
   if (kept.length > limits.metadataNamesMax) return { code: 'too_many_names', path: '/metadata' }
   const levels = 1 + Math.max(0, ...kept.map(({ value }) => levelsOf(value)))
@@ -195,7 +201,12 @@ function lineOf(value: Value): Line | undefined {
   const metadata = membersOf(structured)
   if (line?.kind !== 'string' || metadata === undefined || more.length > 0) return undefined
   const digits = time?.kind === 'string' ? time.string : time?.kind === 'number' ? time.raw : ''
-  return { nanos: /^\d{1,19}$/.test(digits) ? BigInt(digits) : undefined, message: line.string, metadata }
+  return {
+    nanos: /^\d{1,19}$/.test(digits) ? BigInt(digits) : undefined,
+    message: line.string,
+    metadata,
+    pairs: metadata.length,
+  }
 }
 
 class Malformed extends Error {}
@@ -261,16 +272,17 @@ function readProtobuf(body: Buffer): readonly Stream[] | 'protobuf' {
 }
 
 function entryOf(fields: ReturnType<typeof fieldsOf>): Line {
-  let nanos = 0n
+  let seconds = 0n
+  let rest = 0n
   let message = ''
   const metadata: [string, string][] = []
   for (const { tag, bytes } of fields) {
     if (tag === 18) message = bytes.toString()
     if (tag === 10) {
-      const parts = fieldsOf(bytes)
-      const seconds = BigInt.asIntN(64, parts.findLast((part) => part.tag === 8)?.number ?? 0n)
-      nanos =
-        seconds * 1_000_000_000n + BigInt.asIntN(32, parts.findLast((part) => part.tag === 16)?.number ?? 0n)
+      for (const part of fieldsOf(bytes)) {
+        if (part.tag === 8) seconds = BigInt.asIntN(64, part.number)
+        if (part.tag === 16) rest = BigInt.asIntN(32, part.number)
+      }
     }
     if (tag === 26) {
       const parts = fieldsOf(bytes)
@@ -278,26 +290,33 @@ function entryOf(fields: ReturnType<typeof fieldsOf>): Line {
       metadata.push([last(10), last(18)])
     }
   }
-  return { nanos: nanos < 0n ? undefined : nanos, message, metadata: numbered(metadata) }
+  const nanos = seconds * 1_000_000_000n + rest
+  const members = numbered(metadata)
+  const pairs = members === undefined ? Infinity : metadata.length
+  return { nanos: nanos < 0n ? undefined : nanos, message, metadata: members ?? [], pairs }
 }
 
-/** Gives a number to the second member with a name. */
-function numbered(pairs: readonly (readonly [string, string])[]): readonly Member[] {
-  const members = new Map<string, Member>()
-  const numbers = new Map<string, number>()
+/** Gives numbers to the second member with a name and to further ones. @returns undefined if one would be large */
+function numbered(pairs: readonly (readonly [string, string])[]): readonly Member[] | undefined {
+  const taken = new Set(pairs.map(([name]) => name))
+  const seen = new Set<string>()
+  const members: Member[] = []
   for (const [name, string] of pairs) {
     let free = name
-    let number = numbers.get(name) ?? 2
-    for (; members.has(free); number += 1) free = `${name}_${number}`
-    numbers.set(name, number)
-    members.set(free, { name: free, nameText: JSON.stringify(free), value: stringValue(string) })
+    for (let number = 2; seen.has(name) && taken.has(free); number += 1) {
+      if (number > NUMBER_MAX) return undefined
+      free = `${name}_${number}`
+    }
+    seen.add(name)
+    taken.add(free)
+    members.push({ name: free, nameText: JSON.stringify(free), value: stringValue(string) })
   }
-  return [...members.values()]
+  return members
 }
 
 /** `name="value"` and what follows. */
 const LABEL =
-  /[ \t-\r]*([A-Za-z_][\w.:]*|"(?:[^"\\\n]|\\.)*")[ \t-\r]*=[ \t-\r]*("(?:[^"\\\n]|\\.)*"|`[^`]*`)[ \t-\r]*(?:,[ \t-\r]*(?=\})|(?=\})|,)/y
+  /[ \t-\r]*([A-Za-z_][\w.:]*|"(?:[^"\\\n]|\\[^])*")[ \t-\r]*=[ \t-\r]*("(?:[^"\\\n]|\\[^])*"|`[^`]*`)[ \t-\r]*(?:,[ \t-\r]*(?=\})|(?=\})|,)/y
 
 function labelSetOf(bytes: Buffer): readonly Member[] | undefined {
   const text = bytes.toString()
@@ -317,7 +336,7 @@ function labelSetOf(bytes: Buffer): readonly Member[] | undefined {
     : undefined
 }
 
-const ESCAPE = /\\(x[0-9A-Fa-f]{2}|[0-7]{3}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)/g
+const ESCAPE = /\\(x[0-9A-Fa-f]{2}|[0-7]{3}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[^])/g
 const letters: Readonly<Record<string, string>> = {
   a: '\u0007',
   b: '\b',

@@ -47,14 +47,13 @@ function readText(value: Value, what: string): Extract<Value, { kind: 'string' }
   return value
 }
 
-const PLAIN_INTEGER = /^-?\d{1,20}$/
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 
-/** An integer as a number in any form, or as a string of digits. */
+/** An integer in any form, as a number or as a string. */
 function integerOf(value: Value): bigint | undefined {
-  if (value.kind === 'string') return PLAIN_INTEGER.test(value.string) ? BigInt(value.string) : undefined
-  if (value.kind !== 'number') return undefined
-  const [, sign = '', whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(value.raw) ?? []
+  const text = value.kind === 'string' ? value.string : value.kind === 'number' ? value.raw : ''
+  const [all, sign = '', whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(text) ?? []
+  if (all === undefined) return undefined
   const digits = `${whole}${fraction}`.replace(/^0+/, '')
   const significant = digits.replace(/0+$/, '')
   const zeros = Number(exponent) - fraction.length + (digits.length - significant.length)
@@ -84,24 +83,18 @@ function readSeverity(value: Value): number {
   return Number(readInteger(value, 'severityNumber', 'a 32-bit integer', -(2n ** 31n), 2n ** 31n - 1n))
 }
 
-/** Ids in hexadecimal become lower-case, and are written without escapes. */
+/** Ids in hexadecimal become lower-case, unless they have escapes. */
 function readId(value: Value, what: string): Value {
   const text = readText(value, what)
-  return /^[0-9a-fA-F]+$/.test(text.string) ? stringOf(text.string.toLowerCase()) : text
+  return /^"[0-9a-fA-F]+"$/.test(text.raw) ? stringOf(text.string.toLowerCase()) : text
 }
 
 function readDouble(value: Value): Value {
   const text = value.kind === 'string' ? value.string : value.kind === 'number' ? value.raw : ''
-  if (value.kind === 'string' && ['NaN', 'Infinity', '-Infinity'].includes(text))
-    return { kind: 'word', raw: `"${text}"` }
-  if (!DECIMAL.test(text) || !Number.isFinite(Number(text))) throw wrongType('doubleValue', 'a double')
-  return { kind: 'number', raw: text.replace(/^(-?)0+(?=\d)/, '$1') }
-}
-
-function readBytes(value: Value): Value {
-  if (value.kind !== 'string' || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(value.string))
-    throw wrongType('bytesValue', 'a base64 string')
-  return { kind: 'word', raw: `"${Buffer.from(value.string, 'base64').toString('base64')}"` }
+  const isWord = value.kind === 'string' && ['NaN', 'Infinity', '-Infinity'].includes(text)
+  if (!isWord && !(DECIMAL.test(text) && Number.isFinite(Number(text))))
+    throw wrongType('doubleValue', 'a double')
+  return value
 }
 
 function readKeyValues(value: Value, what: string, members: Members, level: number, budget: Budget): Members {
@@ -110,7 +103,7 @@ function readKeyValues(value: Value, what: string, members: Members, level: numb
     let member = nothing
     for (const [name, part] of membersOf(element, `an element of ${what}`)) {
       if (name === 'key') key = readText(part, name)
-      else if (name === 'value') member = readAnyValue(part, level, budget)
+      else if (name === 'value') member = readAnyValue(part, name, level, budget)
     }
     budget.takeMember(key.string)
     setMember(members, nameOf(key.string, key.raw), key.string, member)
@@ -119,9 +112,9 @@ function readKeyValues(value: Value, what: string, members: Members, level: numb
 }
 
 /** The last of several values counts. */
-function readAnyValue(value: Value, level: number, budget: Budget): Value {
+function readAnyValue(value: Value, what: string, level: number, budget: Budget): Value {
   let result = nothing
-  for (const [name, part] of membersOf(value, 'a value')) {
+  for (const [name, part] of membersOf(value, what)) {
     if (name === 'stringValue') result = readText(part, name)
     else if (name === 'boolValue') {
       if (part.kind !== 'word') throw wrongType(name, 'true or false')
@@ -132,22 +125,22 @@ function readAnyValue(value: Value, level: number, budget: Budget): Value {
         raw: String(readInteger(part, name, 'a 64-bit integer', -(2n ** 63n), 2n ** 63n - 1n)),
       }
     else if (name === 'doubleValue') result = readDouble(part)
-    else if (name === 'bytesValue') result = readBytes(part)
+    else if (name === 'bytesValue') result = readText(part, name)
     else if (name === 'arrayValue' || name === 'kvlistValue') result = readList(part, name, level + 1, budget)
   }
   return result
 }
 
 function readList(value: Value, what: 'arrayValue' | 'kvlistValue', level: number, budget: Budget): Value {
-  if (level > limits.metadataDepthMax) throw tooDeep()
   const [, values] = membersOf(value, what).find(([name]) => name === 'values') ?? []
+  if (level > limits.metadataDepthMax) throw tooDeep()
   const elements: Value[] = []
   const members: Members = new Map()
   if (values !== undefined && what === 'kvlistValue') readKeyValues(values, 'values', members, level, budget)
   else if (values !== undefined) {
     for (const element of elementsOf(values, 'values')) {
       budget.takeElement()
-      elements.push(readAnyValue(element, level, budget))
+      elements.push(readAnyValue(element, 'an element of values', level, budget))
     }
   }
   return what === 'arrayValue' ? { kind: 'array', elements } : { kind: 'object', members }
@@ -156,12 +149,12 @@ function readList(value: Value, what: 'arrayValue' | 'kvlistValue', level: numbe
 function readRecord(value: Value): LogRecord {
   const record = emptyRecord()
   const budget = new Budget()
-  for (const [name, part] of membersOf(value, 'a log record')) {
+  for (const [name, part] of membersOf(value, 'an element of logRecords')) {
     if (name === 'timeUnixNano') record.time = readUint64(part, name)
     else if (name === 'observedTimeUnixNano') record.observed = readUint64(part, name)
     else if (name === 'severityNumber') record.severity = readSeverity(part)
     else if (name === 'severityText') record.severityText = readText(part, name)
-    else if (name === 'body') record.body = readAnyValue(part, levels.body, budget)
+    else if (name === 'body') record.body = readAnyValue(part, name, levels.body, budget)
     else if (name === 'attributes') readKeyValues(part, name, record.attributes, levels.attributes, budget)
     else if (name === 'droppedAttributesCount') record.dropped = readUint32(part, name)
     else if (name === 'flags') record.flags = readUint32(part, name)

@@ -1,4 +1,5 @@
 // The slow definition of how OTLP logs in Protocol Buffers are read.
+import { limits } from '@sluice/schema'
 import { isUtf8 } from 'node:buffer'
 import type { Members, Value } from './json.ts'
 import {
@@ -22,9 +23,9 @@ import {
   rowOf,
   setMember,
   stringOf,
+  tooDeep,
 } from './otlp.ts'
 
-const NESTING_MAX = 100
 const GROUPS_MAX = 100
 
 /** A field: its number, the type of its value, and the value. */
@@ -66,7 +67,7 @@ class Reader {
     let value = 0n
     for (let shift = 0n; ; shift += 7n) {
       const byte = this.#bytes[this.at]
-      if (byte === undefined) throw new Fault('a number is incomplete')
+      if (byte === undefined) throw new Fault('a value is longer than the message')
       if (shift === 70n) throw new Fault('a number has more than ten bytes')
       this.at += 1
       value |= BigInt(byte & 0x7f) << shift
@@ -98,7 +99,7 @@ class Reader {
       if (type === START_GROUP && open.length === GROUPS_MAX) throw new Fault('groups are nested too deeply')
       if (type === START_GROUP) open.push(inner)
       else if (type !== END_GROUP) this.value(type)
-      else if (open.pop() !== inner) throw new Fault('a group ends within another one')
+      else if (open.pop() !== inner) throw new Fault('a field has an invalid type')
     }
   }
 }
@@ -136,7 +137,7 @@ function readAnyValue(message: Buffer, previous: Value, level: number, budget: B
     else if (is(field, 4, 1)) result = doubleOf(field.bytes.readDoubleLE())
     else if (isBytes(field, 7)) result = { kind: 'word', raw: `"${field.bytes.toString('base64')}"` }
     else if (isBytes(field, 5) || isBytes(field, 6)) {
-      if (level + 1 > NESTING_MAX) throw new Fault('values are nested too deeply')
+      if (level + 1 > limits.metadataDepthMax) throw tooDeep()
       result =
         field.number === 5
           ? readList(field.bytes, result, level + 1, budget)

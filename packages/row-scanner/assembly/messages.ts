@@ -1,0 +1,293 @@
+// Messages are read by tables, from Protocol Buffers and from their JSON form. Their values become nodes like those of JSON.
+import * as codes from './codes'
+import { Literal, literal } from './literals'
+import { Names } from './names'
+import { Decimal, isDouble, Severity } from './numbers'
+import { setDouble, setInteger } from './scalars'
+import { ESCAPED, hexValue, LONE } from './strings'
+import { ARRAY, BYTES, DIGITS, FALSE, HEX, KIND, Node, NODE_BYTES, NULL, OBJECT } from './tape'
+import { REPEATED, STRING, TEXT, TRUE } from './tape'
+import { copyWellFormed, isUtf8 } from './utf8'
+import * as wire from './wire'
+import { Wire } from './wire'
+
+// What a field is. The lowest three bits are the type of its value in Protocol Buffers. `types` in `src/messages.ts` has the same order.
+export const UINT32: u8 = <u8>wire.VARINT
+export const FIXED_UINT32: u8 = 0x08 | <u8>wire.FIXED32
+export const SEVERITY: u8 = 0x10 | <u8>wire.VARINT
+export const INT64: u8 = 0x18 | <u8>wire.VARINT
+export const BOOLEAN: u8 = 0x20 | <u8>wire.VARINT
+export const NANOS: u8 = 0x28 | <u8>wire.FIXED64
+export const FLOAT: u8 = 0x30 | <u8>wire.FIXED64
+export const CHARACTERS: u8 = 0x38 | <u8>wire.BYTES
+export const BASE64: u8 = 0x40 | <u8>wire.BYTES
+export const ID: u8 = 0x48 | <u8>wire.BYTES
+/** A text that may have bytes that are not UTF-8, which become U+FFFD. */
+export const ANY_BYTES: u8 = 0x50 | <u8>wire.BYTES
+/** Only whether there is one counts. */
+export const PRESENT: u8 = 0x58 | <u8>wire.BYTES
+/** A message whose values go to the same target. */
+export const MESSAGE: u8 = 0x60 | <u8>wire.BYTES
+/** A message that a function reads, any number of them, and the same whatever they are in JSON. */
+export const READ: u8 = 0x68 | <u8>wire.BYTES
+export const READ_EACH: u8 = 0x70 | <u8>wire.BYTES
+export const READ_ANY: u8 = 0x78 | <u8>wire.BYTES
+
+/** Reads a message: in JSON the node of an object, and at the cursor of Protocol Buffers if `source` is 0. */
+type Reader = (target: i32, source: i32) => void
+
+/** A field of a message. The entries of its table have the numbers of the fields. Entry 0 stands before the first one. */
+@unmanaged
+class Field {
+  type!: u8
+  tag!: u8
+  /** Where its node is, from the target of the message. */
+  offset!: u16
+  name!: i32
+  /** A `Reader` or the table of a message. */
+  inner!: i32
+  /** The field that mostly follows in JSON. The first one follows the last one. */
+  next!: i32
+
+  static of(address: i32): Field {
+    return changetype<Field>(address)
+  }
+}
+const FIELD_BYTES: i32 = 16
+const MESSAGE_BYTES: i32 = 16 * FIELD_BYTES
+const MESSAGES_MAX: i32 = 20
+/** Parts of the address of a field with a wrong type: in JSON, it must be an array, or have objects. */
+const AS_ARRAY: i32 = 1
+const AS_ELEMENT: i32 = 2
+
+let tablesEnd: i32 = <i32>memory.data(MESSAGES_MAX * MESSAGE_BYTES, 16)
+
+/** Adds the table of a message, without fields. */
+export function message(): i32 {
+  const table = tablesEnd
+  tablesEnd += MESSAGE_BYTES
+  // Fields without a name are unknown.
+  Field.of(table).tag = u8.MAX_VALUE
+  // The last field.
+  Field.of(table).inner = table
+  return table
+}
+
+/** Adds a field to a table, after the others. @param place that of its node, counted from the target of the message */
+export function field(table: i32, number: i32, name: string, type: u8, place: i32, inner: i32 = 0): void {
+  const first = Field.of(table)
+  const address = table + number * FIELD_BYTES
+  const made = Field.of(address)
+  made.type = type
+  made.tag = <u8>((number << 3) | (type & 7))
+  made.offset = <u16>(place * NODE_BYTES)
+  made.name = literal(name)
+  made.inner = inner
+  Field.of(first.inner).next = address
+  made.next = first.next
+  first.inner = address
+}
+
+/** Why a record is rejected, or all records of a resource or a scope. */
+export class Rejection {
+  static code: i32 = 0
+  static where: i32 = 0
+  /** Whether what is read can be rejected, and not only the whole body. */
+  private static isPossible: bool = false
+
+  /** Nothing more of the message is read. */
+  static set(code: i32, where: i32): void {
+    Rejection.code = code
+    Rejection.where = where
+    Wire.fail(wire.REJECTED)
+  }
+
+  static setType(field: i32): void {
+    if (Rejection.isPossible) return Rejection.set(codes.WRONG_TYPE, -field)
+    Wire.fail(wire.WRONG_TYPE)
+    Wire.faultAt = field
+  }
+
+  /** Reads a message that can be rejected without others. @returns false if it is rejected */
+  static readAlone(message: i32, target: i32, source: i32): bool {
+    const end = Wire.end
+    const start = Wire.at
+    if (source === 0) Wire.bytes()
+    const after = Wire.at
+    Wire.at = start
+    Rejection.isPossible = true
+    readMessage(message, target, source)
+    Rejection.isPossible = false
+    if (Wire.fault !== wire.REJECTED) return true
+    Wire.fault = 0
+    Wire.at = after
+    Wire.end = end
+    return false
+  }
+}
+
+export function readMessage(message: i32, target: i32, source: i32): void {
+  if (source !== 0) return readObject(message, target, source)
+  const outer = Wire.enter()
+  readFields(message, target)
+  Wire.leave(outer)
+}
+
+/** Reads the fields from the cursor to the end of the message. */
+export function readFields(message: i32, target: i32): void {
+  while (Wire.fault === 0 && Wire.at < Wire.end) {
+    let tag = <i32>load<u8>(Wire.at)
+    let field = Field.of(message + ((tag << 1) & (MESSAGE_BYTES - FIELD_BYTES)))
+    if (<i32>field.tag === tag) Wire.at += 1
+    else {
+      // An unknown field, or an unusual form of its tag.
+      tag = Wire.next()
+      field = Field.of(message + ((tag << 1) & (MESSAGE_BYTES - FIELD_BYTES)))
+      if (<i32>field.tag !== tag) {
+        Wire.skip(tag)
+        continue
+      }
+    }
+    const address = target + <i32>field.offset
+    const type = field.type
+    if (type === CHARACTERS) readText(address)
+    else if (type > MESSAGE) changetype<Reader>(field.inner)(address, 0)
+    else if (type === MESSAGE) readMessage(field.inner, target, 0)
+    else readEncoded(type, address)
+  }
+}
+
+function readObject(message: i32, target: i32, object: i32): void {
+  let next = Field.of(message).next
+  const end = Node.of(object).next
+  for (let at = object + NODE_BYTES; at < end && Wire.fault === 0; at = Node.of(at + NODE_BYTES).next) {
+    const name = Node.of(at)
+    // Null stands for the default value.
+    if (name.has(REPEATED) || Node.of(name.next).kind === NULL) continue
+    const address = fieldOf(name, next)
+    if (address === 0) continue
+    next = Field.of(address).next
+    readMember(address, target, name.next)
+  }
+}
+
+/** @param first the field to compare with first @returns 0 for an unknown field */
+function fieldOf(name: Node, first: i32): i32 {
+  let at = first
+  do {
+    if (Literal.of(Field.of(at).name).isName(name)) return at
+    at = Field.of(at).next
+  } while (at !== first)
+  return 0
+}
+
+function readMember(address: i32, target: i32, source: i32): void {
+  const field = Field.of(address)
+  const type = field.type
+  const kind = Node.of(source).kind
+  const node = target + <i32>field.offset
+  if (type < MESSAGE) {
+    if (!readValue(type, node, Node.of(source))) Rejection.setType(address)
+  } else if (type < READ_EACH) {
+    if (kind !== OBJECT) Rejection.setType(address)
+    else if (type === MESSAGE) readMessage(field.inner, target, source)
+    else changetype<Reader>(field.inner)(node, source)
+  } else if (kind !== ARRAY) Rejection.setType(address + AS_ARRAY)
+  else {
+    const end = Node.of(source).next
+    for (let at = source + NODE_BYTES; at < end && Wire.fault === 0; at = Node.of(at).next) {
+      if (type === READ_EACH && Node.of(at).kind !== OBJECT) Rejection.setType(address + AS_ELEMENT)
+      else changetype<Reader>(field.inner)(node, at)
+    }
+  }
+}
+
+/** Where an element that `READ_ANY` reads is not an object. */
+export function elementOf(table: i32, number: i32): i32 {
+  return -(table + number * FIELD_BYTES + AS_ELEMENT)
+}
+
+export function readText(address: i32): void {
+  const start = Wire.bytes()
+  if (Wire.fault === 0 && !isUtf8(start, Wire.at)) Wire.fail(wire.NOT_UTF8)
+  setRange(address, TEXT, start, Wire.at)
+}
+
+function readEncoded(type: u8, address: i32): void {
+  if (type > CHARACTERS) {
+    const start = Wire.bytes()
+    if (type === ANY_BYTES) setText(address, start, Wire.at)
+    else setRange(address, type === ID ? HEX : type === BASE64 ? BYTES : TEXT, start, Wire.at)
+  } else if (type === INT64) setInteger(address, Wire.varint())
+  else if (type === NANOS) setDigits(address, Wire.fixed64())
+  else if (type === SEVERITY) setInteger(address, <i32>Wire.varint())
+  else if (type === BOOLEAN) setBoolean(address, Wire.varint() !== 0)
+  else if (type === FLOAT) setDouble(address, reinterpret<f64>(Wire.fixed64()))
+  else setInteger(address, type === UINT32 ? <u32>Wire.varint() : Wire.fixed32())
+}
+
+/** Reads a value of JSON. @returns false if it has a wrong type */
+function readValue(type: u8, address: i32, node: Node): bool {
+  const kind = node.kind
+  if (type === PRESENT) {
+    Node.of(address).head = TRUE
+    return true
+  }
+  if (type >= CHARACTERS) {
+    if (kind !== STRING) return false
+    if (type === ID) lowerHexadecimal(node)
+  } else if (type === BOOLEAN) {
+    if (kind !== TRUE && kind !== FALSE) return false
+  } else if (type === FLOAT) {
+    if (!isDouble(node)) return false
+  } else {
+    if (!readInteger(type, node)) return false
+    if (type === NANOS) setDigits(address, Decimal.value)
+    else setInteger(address, Decimal.value)
+    return true
+  }
+  setRange(address, node.head & (KIND | ESCAPED | LONE), node.start, node.end)
+  return true
+}
+
+function readInteger(type: u8, node: Node): bool {
+  if (type === NANOS) return Decimal.readInteger(node, false, u64.MAX_VALUE)
+  if (type === INT64) return Decimal.readInteger(node, true, i64.MAX_VALUE)
+  if (type === SEVERITY) return Severity.read(node) || Decimal.readInteger(node, true, i32.MAX_VALUE)
+  return Decimal.readInteger(node, false, u32.MAX_VALUE)
+}
+
+/** Ids in hexadecimal become lower-case. Others, such as those in base64, are kept. */
+function lowerHexadecimal(node: Node): void {
+  const end = node.end
+  for (let at = node.start; at < end; at += 1) if (hexValue(load<u8>(at)) < 0) return
+  for (let at = node.start; at < end; at += 1) store<u8>(at, load<u8>(at) | 0x20)
+}
+
+export function setRange(address: i32, head: i32, start: i32, end: i32): void {
+  const node = Node.of(address)
+  node.head = head
+  node.start = start
+  node.end = end
+}
+
+/** Sets a text whose bytes may not be UTF-8. */
+function setText(address: i32, start: i32, end: i32): void {
+  if (isUtf8(start, end)) return setRange(address, TEXT, start, end)
+  const copy = Names.mark
+  Names.keep(copyWellFormed(copy, start, end))
+  setRange(address, TEXT, copy, Names.end)
+}
+
+const WORD_TRUE: i32 = literal('true')
+const WORD_FALSE: i32 = literal('false')
+
+function setBoolean(address: i32, value: bool): void {
+  const word = Literal.of(value ? WORD_TRUE : WORD_FALSE)
+  setRange(address, value ? TRUE : FALSE, word.start, word.end)
+}
+
+export function setDigits(address: i32, value: u64): void {
+  setInteger(address, value)
+  Node.of(address).head = DIGITS
+}
