@@ -222,9 +222,9 @@ test('a full disk is reported while it runs, in /readyz and at the next start, a
   if (unmount === undefined) context.skip('no mounts')
   try {
     const first = await start().isReady()
-    const full = `The disk of ${dataDir} is full (0 MB free). Free some space`
     fillDisk(800_000)
-    await first.prints(full)
+    // ClickHouse may free some of it at the same time.
+    await first.prints(`The disk of ${dataDir} is full (`)
     expect(await first.send('waits')).toBe(202)
     await vi.waitFor(async () => {
       const { reasons } = (await (await fetch(`${first.local.opsUrls.worker}/readyz`)).json()) as {
