@@ -1,7 +1,8 @@
-import { isEqual, QUOTE } from './bytes'
+import { copy, isEqual, QUOTE } from './bytes'
+import { writeInteger } from './integers'
 import { NAMES, TABLE, TABLE_SLOTS } from './memory'
-import { decode } from './strings'
-import { HASH_MASK, Node, NODE_BYTES, REPEATED } from './tape'
+import { decode, ESCAPED, LONE } from './strings'
+import { HASH_MASK, NAME, Node, NODE_BYTES, REPEATED, Tape } from './tape'
 
 /** Names and values with escapes, decoded. A quote follows each. */
 export class Names {
@@ -195,4 +196,16 @@ export class Taken {
     slot.name = address
     return true
   }
+}
+
+/** Adds the name `name_2` for `name` to the tape. @returns its node */
+export function addNumbered(name: Node, number: i32): i32 {
+  const address = Tape.end
+  const start = Names.mark
+  let end = copy(start, name.start, name.bytes)
+  store<u8>(end, 0x5f)
+  end = writeInteger(end + 1, number)
+  Names.keep(end)
+  Tape.add(NAME | ESCAPED | (name.head & LONE) | hashOf(start, end), start, end)
+  return address
 }

@@ -60,8 +60,6 @@ const wordings: Readonly<Record<number, string>> = {
 }
 const paths: Readonly<Record<number, string>> = { [-4]: '/timestamp', [METADATA]: '/metadata' }
 
-/** What precedes why an entry is not JSON. */
-export const faultPrefix = 'is not JSON: '
 /** An `EntryError` in `assembly/errors.ts`. */
 const numbers = [
   'index',
@@ -83,11 +81,17 @@ export function readErrors(memory: Buffer, start: number, count: number): ScanEr
     const code = codes[error.code] ?? 'invalid_json'
     const field = where >= 0 ? `/${fieldNames[where]}` : (paths[where] ?? '')
     const path = where === PATH ? memory.toString('utf8', pathStart, pathEnd) : field
-    const text = code === 'invalid_json' ? `${faultPrefix}${describeFault(memory, error)}` : undefined
+    const text = code === 'invalid_json' ? `is not JSON: ${describeFault(memory, error)}` : undefined
     const type = where < FIELDS ? wrongType(memory, -where) : undefined
     const message = type ?? wordings[where] ?? text ?? messageOf(code, path, where)
     return { index, path: code === 'missing' ? '' : path, code, message }
   })
+}
+
+/** Describes the last error in the scanner's memory: that of a text that is not JSON. */
+export function describeLastFault(memory: Buffer, start: number, count: number): string {
+  const fault = readNumbers(memory, start, count, numbers).at(-1)
+  return fault === undefined ? '' : describeFault(memory, fault)
 }
 
 /** A UTF-8 sequence has at most this many bytes. */

@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { type BulkItem, faultOfIndex, malformations, readItems } from './bulk.ts'
-import { faultPrefix, readErrors, reasons, RejectedBody, type ScanError } from './errors.ts'
+import { describeLastFault, readErrors, reasons, RejectedBody, type ScanError } from './errors.ts'
 import { columns, writeFields } from './fields.ts'
 import { describeMessageFault } from './messages.ts'
 import { readNumbers } from './numbers.ts'
@@ -125,8 +125,15 @@ export class Scanner {
       },
       columns,
     })
-    const { memory, TAPE, TAPE_BYTES_MAX, FIELDS, FIELDS_BYTES_MAX, COLUMNS_MAX, POWERS } = this.#exports
-    if (rowColumns.length > COLUMNS_MAX) throw new Error('there are too many columns for the scanner')
+    const { memory, TAPE, TAPE_BYTES_MAX, FIELDS, FIELDS_BYTES_MAX, POWERS } = this.#exports
+    const { COLUMNS_MAX, BODY_BYTES_MAX, ROWS_ROOM } = this.#exports
+    // What is larger than its area would overwrite the next one. A row is smaller than a body.
+    if (
+      rowColumns.length > COLUMNS_MAX ||
+      Math.max(limits.bodyBytesMax, pieces.bytesMax) > BODY_BYTES_MAX ||
+      limits.rowBytesPerRequestMax + BODY_BYTES_MAX > ROWS_ROOM
+    )
+      throw new Error('the memory of the scanner is too small: see assembly/memory.ts')
     // Only the pages that are touched become resident.
     memory.grow(Math.ceil((TAPE + TAPE_BYTES_MAX - memory.buffer.byteLength) / PAGE_BYTES))
     this.#memory = Buffer.from(memory.buffer)
@@ -286,7 +293,7 @@ export class Scanner {
   /** Why the text that was read last is not JSON. */
   #fault(): string {
     this.#exports.addFault()
-    return this.#errors(this.#outcome().errors).at(-1)?.message.slice(faultPrefix.length) ?? ''
+    return describeLastFault(this.#memory, this.#exports.ERRORS, this.#outcome().errors)
   }
 
   #writeId(): void {

@@ -227,6 +227,11 @@ it('gives each row another id, in ascending order, when a millisecond has no mor
   expect(ids).toEqual(ids.toSorted())
 })
 
+it('has no pieces that are larger than its memory has room for', () => {
+  const tooLarge = { rowsMax: 1, bytesMax: limits.bodyBytesMax + 1 }
+  expect(() => new Scanner({ reserve: () => ID }, Date.now, tooLarge)).toThrow('too small')
+})
+
 describe('the largest body', () => {
   const max = limits.bodyBytesMax
   const fill = (unit: string, head = '', tail = ''): string =>

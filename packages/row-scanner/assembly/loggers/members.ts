@@ -1,7 +1,5 @@
-import { writeInteger } from '../integers'
 import { Literal } from '../literals'
-import { hashOf, isSame, Names, Taken } from '../names'
-import { ESCAPED, LONE } from '../strings'
+import { addNumbered, hashOf, isSame, Names, Taken } from '../names'
 import { NAME, Node, NODE_BYTES, REPEATED, Tape } from '../tape'
 
 /** The value of a member of an object; 0 if it has none with this name of ASCII. */
@@ -102,19 +100,13 @@ export class Members {
   private numbered(name: Node): i32 {
     if (!this.isIndexed) this.index()
     const node = Tape.end
-    const start = Names.mark
-    memory.copy(start, name.start, name.bytes)
-    const at = start + name.bytes
-    store<u8>(at, 0x5f)
+    const text = Names.mark
     let number = 2
-    let end = at
-    do {
-      end = writeInteger(at + 1, number)
+    while (!Taken.take(addNumbered(name, number))) {
       Tape.end = node
-      Tape.add(NAME | ESCAPED | (name.head & LONE) | hashOf(start, end), start, end)
+      Names.rewind(text)
       number += 1
-    } while (!Taken.take(node))
-    Names.keep(end)
+    }
     Node.of(node).next = name.next
     return node
   }

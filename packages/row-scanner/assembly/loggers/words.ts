@@ -1,5 +1,5 @@
 import { DOT } from '../bytes'
-import { SCRATCH, WORD_BYTES, WORD_LENGTHS, WORD_SLOTS, WORDS } from '../memory'
+import { SCRATCH, WORD_BYTES, WORD_LENGTHS, WORD_SLOTS, WORDS, WORDS_MAX } from '../memory'
 import { hashOf } from '../names'
 import { HASH_MASK, LEVELS_SHIFT, Node } from '../tape'
 
@@ -34,6 +34,7 @@ const SLOTS_MASK: i32 = 1_024 * 2 - 2
 
 /** Indexes the words that JavaScript has written. The first are the levels of the contract. */
 export function useWords(count: i32): void {
+  if (WORDS + WORDS_MAX * WORD_BYTES > 0x10000) unreachable()
   for (let i = 0; i < count; i += 1) {
     const address = WORDS + i * WORD_BYTES
     const word = Word.of(address)

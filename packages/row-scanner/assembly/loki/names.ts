@@ -1,17 +1,14 @@
-import { copy } from '../bytes'
 import * as columns from '../columns'
 import { Decoded } from '../draft'
 import { fieldOf } from '../fields'
-import { writeInteger } from '../integers'
 import { metadataNamesMax } from '../limits'
 import { Literal, literal } from '../literals'
 import { PINO, readLevelText } from '../loggers/levels'
 import { findEnvironment } from '../loggers/words'
 import { LITERAL_BYTES } from '../memory'
-import { hashOf, hasRepeated, Names, Taken } from '../names'
+import { addNumbered, hasRepeated, Taken } from '../names'
 import { hasAtMostCharacters } from '../records'
-import { ESCAPED, LONE } from '../strings'
-import { NAME, Node, NODE_BYTES, REPEATED, Tape } from '../tape'
+import { Node, NODE_BYTES, REPEATED, Tape } from '../tape'
 
 /** More names than a row may have, with those that become columns. */
 export const NAMES_MAX: i32 = metadataNamesMax + 32
@@ -107,16 +104,4 @@ export function addFree(name: Node): i32 {
     if (Taken.take(renamed)) return renamed
   }
   return 0
-}
-
-/** Adds the name `name_2` for `name` to the tape. @returns its node */
-function addNumbered(name: Node, number: i32): i32 {
-  const address = Tape.end
-  const start = Names.mark
-  let end = copy(start, name.start, name.bytes)
-  store<u8>(end, 0x5f)
-  end = writeInteger(end + 1, number)
-  Names.keep(end)
-  Tape.add(NAME | ESCAPED | (name.head & LONE) | hashOf(start, end), start, end)
-  return address
 }
