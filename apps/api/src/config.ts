@@ -1,6 +1,7 @@
 import {
   canSharePorts,
   commonSettings,
+  processCount,
   readSettings,
   redisSettings,
   SettingsError,
@@ -32,11 +33,7 @@ export const apiSettings = {
     description: 'TCP port on which the API listens.',
   },
   API_PROCESSES: {
-    type: 'integer',
-    minimum: 1,
-    // As many as the largest common machines have cores.
-    maximum: 32,
-    default: 1,
+    ...processCount,
     description:
       'How many processes the API runs on its port. More than one needs Linux. See docs/scaling.md.',
   },

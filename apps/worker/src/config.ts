@@ -1,5 +1,5 @@
 import { clickhouseSettings } from '@sluice/clickhouse'
-import { commonSettings, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
+import { commonSettings, processCount, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
 import { traceSettings } from '@sluice/traces'
 
 export const workerSettings = {
@@ -8,11 +8,7 @@ export const workerSettings = {
   ...clickhouseSettings,
   ...traceSettings,
   WORKER_PROCESSES: {
-    type: 'integer',
-    minimum: 1,
-    // As many as the largest common machines have cores.
-    maximum: 32,
-    default: 1,
+    ...processCount,
     description: 'How many processes the worker runs. See docs/scaling.md.',
   },
   BATCH_WAIT_MS: {

@@ -2,14 +2,14 @@ import type { HeldChunk } from '@sluice/queue'
 import { hasRowOf, type RowKey } from '@sluice/rows'
 import type { MonotonicClock } from '@sluice/runtime'
 
-/** A project is in its own batches for this long after ClickHouse has rejected one of its rows. */
+/** The chunks of a project are in separate batches for this long after ClickHouse has rejected one of its rows. */
 export const APART_MS = 60_000
 /** Each costs a search in the rows of each chunk. */
 const PROJECTS_MAX = 16
 
 /**
- * The projects of which ClickHouse has lately rejected rows. Their chunks get batches of their own, so that rows of other projects do not
- * wait while these batches are inserted in parts.
+ * The projects with rows that ClickHouse has rejected within `APART_MS`. The collector puts their chunks into separate batches, so that rows
+ * of other projects do not wait while those batches are inserted in parts.
  */
 export class RejectedProjects {
   readonly #clock: Pick<MonotonicClock, 'nowMs'>

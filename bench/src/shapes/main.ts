@@ -5,7 +5,7 @@ import { alignColumns, formatNumber } from '../report.ts'
 import { apiHere, apiOverHttp, type MeasuredApi } from './api.ts'
 import { reference, type Shape, shapes } from './shapes.ts'
 
-/** Requests that wait together share a chunk, as those of some clients do. */
+/** Requests in flight. Those that wait at the same time share a chunk. */
 const CONNECTIONS = 16
 /** By then the JIT has compiled what a shape needs. */
 const WARM_UP_BATCHES = 25
@@ -13,7 +13,7 @@ const WARM_UP_BATCHES = 25
 const commandLine = new CommandLine(`npm run lab -- shapes [options]
 
   --only TEXT    only shapes whose name has this text
-  --rounds N     measurements of each shape, of which the median counts; default 7
+  --rounds N     measurements of each shape; the table has their median; default 7
   --requests N   per measurement; default 320
   --http         measures an API in a process of its own, over HTTP; by default one in this process, without Redis
   --help         prints this text

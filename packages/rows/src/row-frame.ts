@@ -98,14 +98,8 @@ export function framesWithout(ids: ReadonlySet<string>, frames: readonly Buffer[
     const keys = keysOfFrame(frame) ?? []
     const isKept = keys.map(({ id }) => !ids.has(id))
     if (!isKept.includes(false)) return [frame]
-    return isKept.includes(true)
-      ? [
-          compressRows(
-            rowsOfFrame(frame)
-              ?.filter((_row, i) => isKept[i])
-              .join('') ?? '',
-          ),
-        ]
-      : []
+    if (!isKept.includes(true)) return []
+    const rows = rowsOfFrame(frame) ?? []
+    return [compressRows(rows.filter((_row, i) => isKept[i]).join(''))]
   })
 }

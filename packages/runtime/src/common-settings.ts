@@ -1,3 +1,6 @@
+/** How many processes an app runs: at most as many as the largest common machines have cores. */
+export const processCount = { type: 'integer', minimum: 1, maximum: 32, default: 1 } as const
+
 /** Settings that every process has. Each process spreads them into its own schema. */
 export const commonSettings = {
   LOG_LEVEL: {
