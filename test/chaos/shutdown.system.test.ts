@@ -39,6 +39,7 @@ describe('SIGTERM while entries arrive', () => {
     const exits = installation.victims.flatMap(({ name, terminations }) =>
       terminations.map(({ code, signal }) => ({ name, code, signal })),
     )
+    expect(installation.victims.flatMap(({ unexpectedExits }) => unexpectedExits)).toEqual([])
     expect(exits).toHaveLength(6)
     // A process that does not stop within its deadline exits with 1.
     for (const exit of exits) expect(exit).toEqual({ name: exit.name, code: 0, signal: null })

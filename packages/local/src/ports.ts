@@ -1,4 +1,6 @@
 import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { probePort } from '@sluice/runtime'
 
 /** Another program may take a port between the check and the start. Three times in a row is not a coincidence. */
@@ -16,7 +18,7 @@ export class Ports {
     if (preferred !== undefined && (await probePort(preferred)) === undefined) return preferred
     for (let checks = 0; checks < CHECKS_MAX; checks++) {
       const port = RANGE.first + (this.#offset++ % RANGE.size)
-      if ((await probePort(port)) === undefined) return port
+      if ((await reserve(port)) && (await probePort(port)) === undefined) return port
     }
     throw new Error(`no free port found in ${CHECKS_MAX} attempts`)
   }
@@ -31,5 +33,21 @@ export class Ports {
         if (attempt === START_ATTEMPTS_MAX || (await probePort(port)) === undefined) throw error
       }
     }
+  }
+}
+
+/**
+ * Keeps other supervisors from a port for as long as this process lives, even while nothing listens on it: one whose process has crashed
+ * would take the answers of another one's for its own. The name of a Unix socket in the abstract namespace is the reservation, and ends
+ * with the process however it ends. Systems without these names have no reservations.
+ *
+ * @returns whether no other supervisor has reserved it
+ */
+async function reserve(port: number): Promise<boolean> {
+  try {
+    await once(createServer().unref().listen(`\0sluice-local:${port}`), 'listening')
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'EADDRINUSE'
   }
 }

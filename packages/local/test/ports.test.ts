@@ -26,6 +26,14 @@ test('no port is returned twice, even while no process listens on it', async () 
   expect(new Set(returned).size).toBe(200)
 })
 
+test('a port that another supervisor has reserved is not returned, even while no process listens on it', async () => {
+  const reservation = createServer()
+  taken = reservation
+  const next = (await ports.free()) + 1
+  await new Promise<void>((resolve) => reservation.listen(`\0sluice-local:${next}`, resolve))
+  expect(await ports.free()).not.toBe(next)
+})
+
 test.each([true, false])(
   'a failed start is retried on another port only if its port was taken: %s',
   async (isTaken) => {
