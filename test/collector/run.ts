@@ -1,10 +1,11 @@
-import { integer, pause, pick, type Random } from '@sluice/harness'
+import { pause, type Random } from '@sluice/harness'
 import { readStored } from '@sluice/harness/audit'
 import { isEmpty } from '@sluice/harness/drain'
 import { Journal } from '@sluice/harness/journal'
+import { killUntil } from '@sluice/harness/kills'
 import { settle } from '@sluice/harness/settle'
 import { startTestInstallation } from '@sluice/harness/test-installation'
-import { type Installation, ProcessError, type SupervisedProcess } from '@sluice/local'
+import type { Installation } from '@sluice/local'
 import { queueNames } from '@sluice/queue'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -49,9 +50,6 @@ const STOP_DEADLINE_MS = 60_000
 const LOCK_DURATION_MS = 5_000
 const POLL_MS = 2_000
 const PROGRESS_RECORDS = 100_000
-/** Between two kills: long enough for requests in all states, short enough for many kills. */
-const PAUSE_MS = { min: 300, max: 2_500 } as const
-const DOWN_MS = { min: 0, max: 1_500 } as const
 
 /** Sends records through a Collector while API and worker are killed, and counts what is stored. */
 export async function runCollector(options: CollectorRunOptions): Promise<CollectorReport> {
@@ -116,27 +114,4 @@ async function runOn(installation: Installation, options: CollectorRunOptions): 
     retries: logged('Will retry the request after interval'),
     drops: logged('Dropping data'),
   }
-}
-
-/** Kills one of the processes again and again, and starts it anew. @returns how often each was killed; all of them run then */
-async function killUntil(
-  over: AbortSignal,
-  victims: readonly SupervisedProcess[],
-  random: Random,
-): Promise<Record<string, number>> {
-  const kills: Record<string, number> = {}
-  while (!over.aborted) {
-    await pause(integer(random, PAUSE_MS.min, PAUSE_MS.max), over)
-    const victim = pick(random, victims)
-    await victim.stop({ signal: 'SIGKILL' })
-    const name = victim.name.replace(/-\d+$/, '')
-    kills[name] = (kills[name] ?? 0) + 1
-    await pause(integer(random, DOWN_MS.min, DOWN_MS.max), over)
-    await victim.start().catch(async (error: unknown) => {
-      // A start may fail once, for example because a killed process still holds a lock.
-      if (!(error instanceof ProcessError)) throw error
-      await victim.start()
-    })
-  }
-  return kills
 }
