@@ -13,6 +13,7 @@ import { measureScenario } from './phases/measure-scenario.ts'
 import { describeMachine, formatReport, type ScenarioReport, type SystemReport } from './report.ts'
 import {
   defaultSystems,
+  onlyFormats,
   type Profile,
   startSystem,
   type System,
@@ -92,8 +93,7 @@ async function run(): Promise<void> {
   for (const scenario of chosenScenarios) {
     const systems: SystemReport[] = []
     for (const name of chosenSystems) {
-      // The baseline only reads JSON.
-      if (name === 'job-per-entry' && scenario.format !== 'json') continue
+      if ((onlyFormats[name] ?? scenario.format) !== scenario.format) continue
       // Standard output is reserved for the report.
       console.error(`${scenario.name}, ${name}`)
       const report = await measure(scenario, name).catch(reportError)
@@ -136,8 +136,9 @@ async function measureSystem(scenario: Scenario, system: System, load: LoadProce
   try {
     const [row] = await store.select<{ version: string }>('SELECT version() AS version')
     versions.clickhouse = row?.version ?? '–'
-    versions.redis = (await redisInfo(system.redisUrl, 'server')).get('redis_version') ?? '–'
-    const { url, apiKey } = system
+    const { url, apiKey, redisUrl } = system
+    if (redisUrl !== undefined)
+      versions.redis = (await redisInfo(redisUrl, 'server')).get('redis_version') ?? '–'
     const { requests, format } = scenario
     const { bytesPerEntry } = await load.prepare({ url, apiKey, requests, format, seed: SEED })
     const { signal } = interrupted

@@ -50,7 +50,7 @@ const figureSpecs = {
 } as const satisfies Record<string, FigureSpec>
 
 /** The figures that were measured. */
-export type Figures = Partial<Record<keyof typeof figureSpecs, number>>
+export type Figures = Partial<Record<keyof typeof figureSpecs, number | undefined>>
 
 /** The result of one system under one scenario. */
 export interface Measurement {

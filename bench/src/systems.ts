@@ -8,12 +8,27 @@ import {
   type SupervisedProcess,
   type Supervisor,
 } from '@sluice/local'
+import type { BodyFormat } from './load/scenarios.ts'
+import { startCollector } from './systems/collector.ts'
 import type { BaselineSettings } from './systems/job-per-entry-main.ts'
 
-export const systemNames = ['sluice', 'job-per-entry', 'sluice-1-replica', 'sluice-2-replicas'] as const
+export const systemNames = [
+  'sluice',
+  'job-per-entry',
+  'sluice-1-replica',
+  'sluice-2-replicas',
+  'collector',
+  'collector-persistent',
+] as const
 export type SystemName = (typeof systemNames)[number]
 /** Measured unless others are chosen. */
 export const defaultSystems: readonly SystemName[] = ['sluice', 'job-per-entry']
+/** The systems that read only one format of bodies. */
+export const onlyFormats: Readonly<Partial<Record<SystemName, BodyFormat>>> = {
+  'job-per-entry': 'json',
+  collector: 'otlp',
+  'collector-persistent': 'otlp',
+}
 
 export const roles = ['api', 'worker', 'redis', 'clickhouse'] as const
 /** A value for each role of a system. */
@@ -22,13 +37,14 @@ export type Roles<T> = Readonly<Record<(typeof roles)[number], T>>
 /** A running system with all its processes and an empty table. It stops with its supervisor. */
 export interface System {
   readonly name: SystemName
-  /** The URL that accepts entries: a single one, or `{"logs": […]}`. */
+  /** The URL that accepts entries: a single one, or `{"logs": […]}`, or OTLP. */
   readonly url: string
   readonly apiKey: string
   readonly projectId: string
   readonly clickhouse: ClickHouseAccess
-  readonly redisUrl: string
-  readonly worker: SupervisedProcess
+  /** Undefined if it has no queue in Redis, and no worker. */
+  readonly redisUrl?: string
+  readonly worker?: SupervisedProcess
   /** The current process ids of each role. A restarted worker has a new one, a stopped worker none. */
   pids(): Roles<readonly number[]>
 }
@@ -47,6 +63,7 @@ export interface SystemOptions {
 
 export function startSystem(name: SystemName, options: SystemOptions): Promise<System> {
   if (name === 'job-per-entry') return startJobPerEntry(options)
+  if (name === 'collector' || name === 'collector-persistent') return startCollector(options.supervisor, name)
   return startSluice(options, ({ sluice: 0, 'sluice-1-replica': 1, 'sluice-2-replicas': 2 } as const)[name])
 }
 
@@ -58,7 +75,7 @@ export function startSystem(name: SystemName, options: SystemOptions): Promise<S
 export async function startSluice(
   { supervisor, profile }: SystemOptions,
   replicas: 0 | 1 | 2 = 0,
-): Promise<System> {
+): Promise<Required<System>> {
   const services = await startServices({ supervisor })
   const { port, password } = new URL(services.redisUrl)
   const lines = [`replicaof 127.0.0.1 ${port}`, `masterauth ${password}`]
@@ -135,6 +152,7 @@ function pidsOf(
   }
 }
 
-function running(processes: readonly SupervisedProcess[]): number[] {
+/** The ids of those that run. */
+export function running(processes: readonly SupervisedProcess[]): number[] {
   return processes.flatMap(({ pid }) => pid ?? [])
 }

@@ -68,7 +68,7 @@ process.exit()
 
 /** Measures Sluice, freshly started, under one load. @returns the columns of its row, and their cells */
 async function measure(
-  system: System,
+  system: Required<System>,
   generator: LoadProcess,
   load: ClientLoad,
 ): Promise<readonly (readonly [column: string, cell: string])[]> {

@@ -1,4 +1,5 @@
 import { encodeLogs, type OtlpAttributes, type OtlpLogRecord } from '@sluice/harness/otlp-logs'
+import { descending, rearrange } from '@sluice/harness/rearrange'
 import type { Entry } from '@sluice/schema'
 
 const severities: Readonly<Record<Entry['level'], number>> = {
@@ -10,10 +11,13 @@ const severities: Readonly<Record<Entry['level'], number>> = {
   error: 17,
 }
 
-/** The same entries as OTLP in Protocol Buffers: one resource, with the service of the first entry, and one scope. */
+/**
+ * The same entries as OTLP in Protocol Buffers: one resource, with the service of the first entry, and one scope. Fields are written from the
+ * last to the first one, as the Collector and Go's libraries write them.
+ */
 export function otlpBody(entries: readonly Entry[], more: Partial<OtlpLogRecord> = {}): Buffer {
   const [first] = entries
-  return encodeLogs([
+  const body = encodeLogs([
     {
       resource: {
         attributes: {
@@ -26,6 +30,7 @@ export function otlpBody(entries: readonly Entry[], more: Partial<OtlpLogRecord>
       ],
     },
   ])
+  return rearrange(body, descending)
 }
 
 function toRecord({ level, message, timestamp, metadata, stack, url, pathname }: Entry): OtlpLogRecord {

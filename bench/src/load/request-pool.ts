@@ -31,7 +31,7 @@ export class RequestPool {
     let bodyBytes = 0
     while (built.length < requestsMax && entries < entriesMax) {
       const count = pickSize(requests, random())
-      const body = bodyOf(nextEntry, count, format)
+      const body = bodyOf(Array.from({ length: count }, nextEntry), format)
       built.push({ bytes: Buffer.concat([head(body.length), body]), entries: count })
       entries += count
       bodyBytes += body.length
@@ -52,7 +52,7 @@ export class RequestPool {
   }
 }
 
-const contentTypes: Readonly<Record<BodyFormat, string>> = {
+export const contentTypes: Readonly<Record<BodyFormat, string>> = {
   json: 'application/json',
   otlp: 'application/x-protobuf',
 }
@@ -64,10 +64,9 @@ function requestHead(url: URL, apiKey: string, contentType: string): (bodyBytes:
   return (bodyBytes) => Buffer.from(`${fixed}Content-Length: ${bodyBytes}\r\n\r\n`)
 }
 
-function bodyOf(nextEntry: () => Entry, count: number, format: BodyFormat): Buffer {
-  const entries = Array.from({ length: count }, nextEntry)
+export function bodyOf(entries: readonly Entry[], format: BodyFormat): Buffer {
   if (format === 'otlp') return otlpBody(entries)
-  return Buffer.from(JSON.stringify(count === 1 ? entries[0] : { logs: entries }))
+  return Buffer.from(JSON.stringify(entries.length === 1 ? entries[0] : { logs: entries }))
 }
 
 /** @param point 0 ≤ point < 1 */

@@ -27,10 +27,10 @@ const ofOtlp = 'records per request, OTLP in Protocol Buffers'
 
 export const scenarios: readonly Scenario[] = (
   [
-    ['batch-100', '100 entries per request', all(100), 24, 'json'],
+    ['batch-100', '100 entries per request', all(100), 64, 'json'],
     ['single', 'one entry per request', all(1), 64, 'json'],
     ['mix', 'of ten requests, seven with one entry, two with 20, one with 100', mix, 48, 'json'],
-    ['otlp', `100 ${ofOtlp}`, all(100), 24, 'otlp'],
+    ['otlp', `100 ${ofOtlp}`, all(100), 64, 'otlp'],
     ['otlp-1000', `1,000 ${ofOtlp}`, all(1_000), 8, 'otlp'],
   ] as const
 ).map(([name, title, requests, connections, format]) => ({ name, title, requests, connections, format }))

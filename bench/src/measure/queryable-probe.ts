@@ -1,5 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { logsTable } from '@sluice/clickhouse'
+import { bodyOf, contentTypes } from '../load/request-pool.ts'
+import type { BodyFormat } from '../load/scenarios.ts'
+import { isAccepted } from '../load/tally.ts'
 import type { System } from '../systems.ts'
 import { DurationHistogram } from './duration-histogram.ts'
 import type { Store } from './store.ts'
@@ -10,7 +13,9 @@ const PROBE_INTERVAL_MS = 50
 const POLL_INTERVAL_MS = 10
 const ANSWER_DEADLINE_MS = 20_000
 /** Probes have timestamps far from all other entries, so the primary key finds them without reading other rows. */
-const EPOCH_MS = Date.UTC(2200, 0, 1)
+const EPOCH_MS = Date.UTC(2100, 0, 1)
+
+type ProbedSystem = Pick<System, 'url' | 'apiKey' | 'projectId'> & { readonly format?: BodyFormat }
 
 export interface QueryableTimes {
   /** The number of acknowledged probes. Each is a row in addition to the rows of the load. */
@@ -24,7 +29,7 @@ export interface QueryableTimes {
  * entries with unique messages, and polls ClickHouse for them.
  */
 export class QueryableProbe {
-  readonly #system: Pick<System, 'url' | 'apiKey' | 'projectId'>
+  readonly #system: ProbedSystem
   readonly #store: Store
   readonly #stopping = new AbortController()
   readonly #ackedAtMs = new Map<number, number>()
@@ -32,7 +37,7 @@ export class QueryableProbe {
   readonly #times = new DurationHistogram()
   #sent = 0
 
-  constructor(system: Pick<System, 'url' | 'apiKey' | 'projectId'>, store: Store) {
+  constructor(system: ProbedSystem, store: Store) {
     this.#system = system
     this.#store = store
   }
@@ -62,20 +67,17 @@ export class QueryableProbe {
   }
 
   async #post(number: number): Promise<void> {
-    const { url, apiKey } = this.#system
+    const { url, apiKey, format = 'json' } = this.#system
+    const timestamp = new Date(EPOCH_MS + number).toISOString()
     this.#outstanding.add(number)
     try {
       const response = await fetch(url, {
         method: 'POST',
-        headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
-        body: JSON.stringify({
-          level: 'debug',
-          message: `probe ${number}`,
-          timestamp: new Date(EPOCH_MS + number).toISOString(),
-        }),
+        headers: { authorization: `Bearer ${apiKey}`, 'content-type': contentTypes[format] },
+        body: bodyOf([{ level: 'debug', message: `probe ${number}`, timestamp }], format),
         signal: AbortSignal.timeout(ANSWER_DEADLINE_MS),
       })
-      if (response.status === 202) this.#ackedAtMs.set(number, performance.now())
+      if (isAccepted(response.status)) this.#ackedAtMs.set(number, performance.now())
       else this.#outstanding.delete(number)
       await response.body?.cancel()
     } catch {

@@ -75,7 +75,7 @@ export async function findCapacity(
   return best
 }
 
-async function runTrial(
+export async function runTrial(
   context: MeasurementContext,
   connections: number,
   entriesPerS: number,

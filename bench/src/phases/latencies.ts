@@ -21,7 +21,7 @@ export async function measureLatencies(
 ): Promise<Latencies> {
   await startPhase(context)
   const meter = new ProcessMeter(context.system.pids())
-  const probe = new QueryableProbe(context.system, context.store)
+  const probe = new QueryableProbe({ ...context.system, format: context.scenario.format }, context.store)
   const probing = probe.run()
   // Awaited below. Until then a failed query must not become an unhandled rejection.
   probing.catch(() => undefined)
@@ -37,13 +37,14 @@ export async function measureLatencies(
   return { load, queryable, reading }
 }
 
-/** @returns the bytes of Redis' memory that a queued entry takes, measured while the worker is stopped */
+/** @returns the bytes of Redis' memory that a queued entry takes, measured while the worker is stopped. Undefined without a queue in Redis */
 export async function measureQueueMemory(
   context: MeasurementContext,
   connections: number,
   entriesPerS: number,
-): Promise<number> {
+): Promise<number | undefined> {
   const { redisUrl, worker } = context.system
+  if (redisUrl === undefined || worker === undefined) return undefined
   await startPhase(context)
   await worker.stop()
   const before = await redisUsedBytes(redisUrl)

@@ -3,7 +3,7 @@ import { entriesPerRequest } from '../load/scenarios.ts'
 import { type MeterReading, totalCpuMs, type Usage } from '../measure/process-meter.ts'
 import type { Figures, Measurement } from '../report.ts'
 import type { Roles } from '../systems.ts'
-import { findCapacity } from './capacity.ts'
+import { findCapacity, runTrial } from './capacity.ts'
 import type { MeasurementContext } from './context.ts'
 import { type Latencies, measureLatencies, measureQueueMemory } from './latencies.ts'
 import { findConnections, saturate } from './saturation.ts'
@@ -26,10 +26,12 @@ export async function measureScenario(
     return { figures: base, warnings: ['profiling costs CPU time: do not compare these figures'] }
   const { ratePerS } = context
   if (ratePerS !== undefined) {
+    // Without the queries for probes, which cost CPU time.
+    const { storedPerS, load, reading } = await runTrial(context, connections, ratePerS)
     const latencies = await measureLatencies(context, connections, ratePerS)
-    const usage = figuresOfUsage(latencies.reading.usage, latencies.load.accepted)
+    const usage = figuresOfUsage(reading.usage, load.accepted)
     return {
-      figures: { ...base, ...figuresOfLatencies(latencies), ...usage },
+      figures: { ...base, storedPerS, ...figuresOfLatencies(latencies), ...usage },
       warnings: warnAbout('at the fixed rate', latencies),
     }
   }

@@ -52,7 +52,7 @@ try {
   await supervisor.stop()
 }
 
-async function soak(system: System, store: Store): Promise<void> {
+async function soak(system: Required<System>, store: Store): Promise<void> {
   const { url, apiKey } = system
   const { requests, format } = scenario
   await load.prepare({ url, apiKey, requests, format, seed: SEED })
@@ -88,7 +88,7 @@ async function describeMinute(
   minute: number,
   result: LoadResult,
   accepted: number,
-  system: System,
+  system: Required<System>,
   store: Store,
 ): Promise<string> {
   const backlog = accepted - (await store.count())

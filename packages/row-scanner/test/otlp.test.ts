@@ -9,7 +9,7 @@ import { anyJsonLogs } from './support/otlp-json-bodies.ts'
 import { referenceOfJson } from './support/otlp-json.ts'
 import { anyProtobufLogs } from './support/otlp-protobuf-bodies.ts'
 import { referenceOfProtobuf } from './support/otlp-protobuf.ts'
-import { descending, rearrange } from './support/rearrange.ts'
+import { descending, rearrange } from '@sluice/harness/rearrange'
 import { ID, stamp, withOneId } from './support/reference.ts'
 import { runsOf } from './support/runs.ts'
 

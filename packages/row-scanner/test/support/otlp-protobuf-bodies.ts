@@ -1,7 +1,7 @@
 import { encodeLogs, field, varint } from '@sluice/harness/otlp-logs'
 import * as fc from 'fast-check'
 import { anyLogs } from './any-logs.ts'
-import { type Change, descending, rearrange } from './rearrange.ts'
+import { type Change, descending, rearrange } from '@sluice/harness/rearrange'
 
 const group = Buffer.concat([varint(9 * 8 + 3), field.varint(1, 3), varint(9 * 8 + 4)])
 /** Fields that are unknown in some messages, and of a wrong type in others. */

@@ -1,4 +1,4 @@
-import { varint } from '@sluice/harness/otlp-logs'
+import { varint } from './otlp-logs.ts'
 
 /** The messages in a message, by the numbers of their fields. */
 interface Message {
