@@ -45,7 +45,6 @@ export class Reporting {
   }
 }
 
-/** What every process shows of itself. */
 export interface ProcessState {
   readonly readiness: () => Readiness
   readonly dependencies: Pick<Dependencies, 'status'>

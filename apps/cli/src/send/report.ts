@@ -10,7 +10,6 @@ const CLEAR_LINE = '\r\u001B[2K'
 export class SendReport {
   readonly #stderr: Output
   #rejections = 0
-  /** Lines of the whole input that were read. */
   lines = 0
   repaired = 0
   answered = 0
