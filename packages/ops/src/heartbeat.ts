@@ -130,9 +130,9 @@ export class Heartbeat extends RegularCheck<HeartbeatOptions> {
     }
   }
 
-  /** Removes the record. Never rejects, and waits for Redis no longer than `removalWaitMs`. */
-  override async stop(): Promise<void> {
-    super.stop()
+  /** Stops, and removes the record. Never rejects, and waits for Redis no longer than `removalWaitMs`. */
+  async leave(): Promise<void> {
+    this.stop()
     const removal = this.#remove(this.#keys, [this.options.processId])
     await withTimeout(removal, heartbeatLimits.removalWaitMs).catch(() => undefined)
   }

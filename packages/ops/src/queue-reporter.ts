@@ -97,7 +97,9 @@ export class QueueReporter extends RegularCheck<QueueReporterOptions> {
 
   async #read(): Promise<QueueReport> {
     const { shards, servers } = await this.options.gauge.read()
-    const withHeadroom = servers.map((memory) => ({ ...memory, headroomS: this.#trend.headroomS(memory) }))
+    const withHeadroom = servers.map((memory) =>
+      Object.assign({ headroomS: this.#trend.headroomS(memory) }, memory),
+    )
     return { shards, servers: withHeadroom }
   }
 }

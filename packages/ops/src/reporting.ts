@@ -41,7 +41,7 @@ export class Reporting {
   /** Never rejects, and waits for Redis no longer than `heartbeatLimits.removalWaitMs`. */
   async stop(): Promise<void> {
     this.#reporter.stop()
-    await this.#heartbeat.stop()
+    await this.#heartbeat.leave()
   }
 }
 

@@ -69,7 +69,7 @@ it('a process is reported with its work, API processes first, until it stops', a
     { id: 'a', role: 'api', ...common },
     { id: 'w', role: 'worker', ...common, chunksHeld: 4, lag },
   ])
-  await worker.stop()
+  await worker.leave()
   expect(await idsOf()).toEqual(['a'])
 })
 
@@ -131,6 +131,6 @@ it('without a Redis that replies, neither a report nor the stop fails, nor waits
     onTestFinished(() => closeRedis(lost))
     const heartbeat = heartbeatOf('a', { redis: lost })
     if (failFast) await heartbeat.check()
-    await expect(heartbeat.stop()).resolves.toBeUndefined()
+    await expect(heartbeat.leave()).resolves.toBeUndefined()
   }
 })
