@@ -5,13 +5,6 @@ export class CliError extends Error {
   override name = 'CliError'
 }
 
-/** Such errors, by their names: the help loads no other package. */
-const forUsers = new Set(['CliError', 'MigrationError', 'RegistryError', 'SettingsError'])
-
-export function isForUser(error: unknown): error is Error {
-  return error instanceof Error && forUsers.has(error.name)
-}
-
 const REFUSED = 'refused the connection'
 const CLOSED = 'closed the connection'
 const UNKNOWN_HOST = 'has a host name that cannot be resolved'
@@ -62,4 +55,18 @@ export function throwReadError(path: string): (error: unknown) => never {
     const reason = getSystemErrorMessage(Number(error.errno))
     throw new CliError(`cannot read ${path}: ${reason}`, { cause: error })
   }
+}
+
+/** An error rarely has more than three causes. The limit ends a cycle. */
+const CAUSES_MAX = 10
+
+/**
+ * The stack traces of an error and its causes. Other properties are left out: a Redis error, for example, has the arguments of its
+ * command, and with them a password.
+ */
+export function stackTrace(error: Error): string {
+  const stacks: string[] = []
+  for (let each: unknown = error; each instanceof Error && stacks.length <= CAUSES_MAX; each = each.cause)
+    stacks.push(each.stack ?? each.message)
+  return stacks.join('\nCaused by: ')
 }

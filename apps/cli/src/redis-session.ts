@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type ApiKeyRecord, Registry } from '@sluice/projects'
+import { type ApiKeyRecord, Registry, RegistryError } from '@sluice/projects'
 import {
   checkReplication,
   closeRedis,
@@ -13,8 +13,8 @@ import {
   redisServers,
 } from '@sluice/runtime'
 import type { Context } from './context.ts'
-import { CliError, describeNetworkError, isForUser, SILENT } from './errors.ts'
-import { type RedisAccess, redisAccess, type Flags } from './service-access.ts'
+import { CliError, describeNetworkError, SILENT } from './errors.ts'
+import { convertSettingsErrors, type RedisAccess, redisAccess, type Flags } from './service-access.ts'
 import { redactUrl } from './terminal.ts'
 
 /** Redis and its replicas normally respond within milliseconds. */
@@ -30,7 +30,9 @@ export async function withRedis<Result>(
   task: (redis: RedisConnection, durable: DurableRedis) => Promise<Result>,
 ): Promise<Result> {
   const { url, prefix: _prefix, memoryBytes: _memoryBytes, replicas, ...tuning } = access
-  const redis = connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: DEADLINE_MS })
+  const redis = convertSettingsErrors(() =>
+    connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: DEADLINE_MS }),
+  )
   // ioredis emits an error for each failed reconnection. The first failure also rejects the operation that awaits it.
   redis.on('error', ignore)
   const waitMs = REPLICATION_WAIT_MS
@@ -56,7 +58,7 @@ export async function withRedis<Result>(
     }
     return await task(redis, durable)
   } catch (error) {
-    if (isForUser(error)) throw error
+    if (error instanceof RegistryError) throw new CliError(error.message, { cause: error })
     const address = `Redis at ${redactUrl(url)}`
     if (danger !== undefined && error instanceof NotReplicatedError)
       throw new CliError(`${address} ${danger}. Correct this, and repeat the command`, { cause: error })

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Context } from './context.ts'
-import { isForUser } from './errors.ts'
+import { CliError, stackTrace } from './errors.ts'
 import { SLUICE, withExamples } from './options.ts'
 import { escapeControls, painter } from './terminal.ts'
 
@@ -29,9 +29,11 @@ export async function run(args: readonly string[], context: Context): Promise<nu
   } catch (error) {
     // Commander has already printed the error, or the requested help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    if (!isForUser(error)) throw error
+    if (!(error instanceof CliError)) throw error
     const { stderr } = context
     await stderr.write(`${errorPrefix(stderr)} ${escapeControls(error.message)}\n`)
+    if (program.opts<{ debug?: true }>().debug)
+      for (const line of stackTrace(error).split('\n')) await stderr.write(`${escapeControls(line)}\n`)
     return 1
   }
 }
@@ -44,6 +46,7 @@ export async function createProgram(context: Context, args: readonly string[]): 
   const program = new Command(SLUICE)
     .description('Send and read logs; show the status; manage projects, API keys and what was rejected.')
     .version(packageJson.version, '-V, --version', 'print the version')
+    .option('--debug', 'print the stack trace of an error')
     .exitOverride()
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({

@@ -42,6 +42,7 @@ test.each([
   ['send', '--environment x', 'Allowed choices are development, staging, production'],
   ['send', '--retry-for banana', 'It must be a duration'],
   ['send', '--timezone Mars', 'It must be a time zone such as UTC'],
+  ['send', '--skip-lines 5-1', 'It must be a number of lines'],
 ])(
   'the usage error `./sluice %s %s` has exit code 2 and the help of its command',
   async (command, rest, reason) => {
@@ -79,6 +80,16 @@ test('the version is printed', async () => {
   const context = fakeContext()
   expect(await run(['--version'], context)).toBe(0)
   expect(context.written).toEqual({ stdout: `${packageJson.version}\n`, stderr: '' })
+})
+
+test('--debug prints the stack traces of an error and its causes, without passwords', async () => {
+  const context = fakeContext()
+  const args = ['projects', 'list', '--debug', '--redis-url', 'redis://user:secret@127.0.0.1:1']
+  expect(await run(args, context)).toBe(1)
+  const { stderr } = context.written
+  expect(stderr).toMatch(/\n {4}at .*redis-session\.ts/)
+  expect(stderr).toMatch(/\nCaused by: Error: connect ECONNREFUSED/)
+  expect(stderr).not.toContain('secret')
 })
 
 /** The paths of a command and of its subcommands. */

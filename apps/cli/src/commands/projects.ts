@@ -6,7 +6,9 @@ import type { Context } from '../context.ts'
 import { throwReadError } from '../errors.ts'
 import { integer, JSON_OPTION, requireYes, SLUICE, withConnections, withExamples } from '../options.ts'
 import { keysOf, withRegistry } from '../redis-session.ts'
+import type { Flags } from '../service-access.ts'
 import { type Listing, printList } from '../terminal.ts'
+import { deleteRows } from './rows.ts'
 
 export function define(projects: Command, context: Context): void {
   const { stdin, stdout } = context
@@ -27,6 +29,7 @@ export function define(projects: Command, context: Context): void {
     ['projects update shop --retention-days 7', 'for rows that are accepted from now on'],
     ['projects disable shop', 'takes effect within five seconds'],
     ['projects delete shop --yes', 'without --yes, shows what would be deleted'],
+    ['projects delete shop --rows --yes', 'its rows and dead letters, too'],
     ['projects export', 'for a file; it contains no key'],
     ['projects import projects.json', 'restores a backup, deleted projects included'],
     ['projects accept', 'after Redis has lost its data, to go on without a backup'],
@@ -62,16 +65,25 @@ export function define(projects: Command, context: Context): void {
       await stdout.write(`${done} the project ${id}. Its requests are ${outcome} within five seconds.\n`)
     })
 
-  command('delete', 'permanently delete a project and its keys; its rows expire later')
-    .option('--yes', 'confirms that the project is to be deleted')
-    .action(async (id: string, { yes }: { yes?: true }) => {
-      const keys = (await withProjects((registry) => keysOf(registry, id))).length
-      const what = `the project ${id} and its ${keys === 1 ? 'key' : `${keys} keys`}`
-      requireYes(yes, `${what}; its rows would stay until they expire`)
-      const idKeptUntil = (await withProjects((registry) => registry.projects.delete(id))).toISOString()
-      const rest = `Its rows stay until they expire; its id is free again on ${idKeptUntil}.`
-      await stdout.write(`Deleted the project ${id}. ${rest}\n`)
-    })
+  withConnections(
+    command('delete', 'permanently delete a project and its keys; its rows expire later, without --rows')
+      .option('--rows', 'delete its rows and dead letters, too')
+      .option('--yes', 'confirms that the project is to be deleted'),
+    'clickhouse',
+  ).action(async (id: string, given: Flags & { rows?: true; yes?: true }) => {
+    const { rows, yes } = given
+    const keys = (await withProjects((registry) => keysOf(registry, id))).length
+    const what = `the project ${id} and its ${keys === 1 ? 'key' : `${keys} keys`}`
+    const remove = async (): Promise<void> => {
+      const idKeptUntil = await withProjects((registry) => registry.projects.delete(id))
+      const rest = `Its ${rows ? '' : 'rows stay until they expire; its '}id is free again on`
+      await stdout.write(`Deleted the project ${id}. ${rest} ${idKeptUntil.toISOString()}.\n`)
+    }
+    const owner = { what, delete: remove }
+    if (rows) return deleteRows({ ...projects.opts(), ...given, project: id }, context, owner)
+    requireYes(yes, `${what}; its rows would stay until they expire`)
+    return remove()
+  })
 
   projects
     .command('export')

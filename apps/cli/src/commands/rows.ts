@@ -14,6 +14,8 @@ import { escapeControls, formatCount } from '../terminal.ts'
 import { withLogFilter } from './logs.ts'
 
 const INTERVAL_MS = 1_000
+/** API processes accept entries of a deleted project until their caches expire. */
+const CACHED_S = 5
 /** In normal operation a chunk is stored within seconds. During an outage, the operator repeats the command later. */
 const QUEUE_WAIT_MAX_S = 600
 
@@ -43,8 +45,14 @@ interface RowDeletion extends Flags, LogFilter, Partial<TimeRange> {
 /**
  * Deletes the rows and the dead letters of a project that match a filter, by a mutation: a lightweight `DELETE` hides rows, and leaves them
  * on the disk.
+ *
+ * @param owner the project with what belongs to it, and how to delete it before its rows, after the user has confirmed
  */
-async function deleteRows(options: RowDeletion, context: Context): Promise<void> {
+export async function deleteRows(
+  options: RowDeletion,
+  context: Context,
+  owner?: { readonly what: string; readonly delete: () => Promise<void> },
+): Promise<void> {
   const { project, yes } = options
   // Dead letters of unknown projects have an empty id.
   if (!PROJECT_ID.test(project)) throw new CliError(`${project} is not the id of a project`)
@@ -64,10 +72,11 @@ async function deleteRows(options: RowDeletion, context: Context): Promise<void>
     ),
   )
   const found = `${rowCount} rows and ${letterCount} dead letters of the project ${project}`
-  requireYes(yes, found)
+  requireYes(yes, owner === undefined ? found : `${owner.what}, and ${found}`)
   const signal = context.abortOnInterrupt()
+  await owner?.delete()
   await stdout.write(`Deleting ${found}, when the entries that were accepted before are stored.\n`)
-  await waitForQueue(redis, signal)
+  await waitForQueue(redis, owner === undefined ? 0 : CACHED_S, signal)
   await withClickHouse(access, async (client) => {
     if (signal.aborted) return stdout.write('Interrupted: no row is deleted.\n')
     // Finds the mutations, whose ids ClickHouse does not return.
@@ -91,13 +100,17 @@ function columnOfLetter(name: string): string {
   return `ifNull(parseDateTime64BestEffortOrNull(${field}, 6, 'UTC'), failed_at)`
 }
 
-/** Waits until all chunks of the queue are newer than this call, or for the longest time. */
-async function waitForQueue(redis: RedisAccess, signal: AbortSignal): Promise<void> {
+/**
+ * Waits until all chunks of the queue are newer than this call, or for the longest time.
+ *
+ * @param cachedS how long processes go on accepting entries that are to be deleted
+ */
+async function waitForQueue(redis: RedisAccess, cachedS: number, signal: AbortSignal): Promise<void> {
   const startMs = processClock.nowMs()
   for (let elapsedS = 0; elapsedS < QUEUE_WAIT_MAX_S; elapsedS = (processClock.nowMs() - startMs) / 1_000) {
     const { shards } = await readRedis(redis, [])
     // Without chunks, the age is 0.
-    if (signal.aborted || shards.every(({ oldestAgeS }) => oldestAgeS <= elapsedS)) return
+    if (signal.aborted || shards.every(({ oldestAgeS }) => oldestAgeS <= elapsedS - cachedS)) return
     await processClock.sleep(INTERVAL_MS, signal)
   }
 }

@@ -19,9 +19,10 @@ const LOOSE_LINES_PER_FORMAT_MAX = 50
 /** The first line of a record; a line without a known format only has a message. */
 type Head = Omit<LogLine, 'format'> & Partial<Pick<LogLine, 'format'>>
 
-/** A record of a log, and the number of its first line in the input. */
+/** A record of a log, and the numbers of its lines in the input. */
 export interface LogRecord {
   readonly firstLine: number
+  lastLine: number
   readonly head: Head
   readonly more: string[]
   readonly text: string
@@ -32,7 +33,7 @@ export interface LogRecord {
 
 function recordOf(head: Head, text: string, number: number): LogRecord {
   const { length: characters } = head.message
-  return { firstLine: number, head, more: [], text, characters, blankLines: 0 }
+  return { firstLine: number, lastLine: number, head, more: [], text, characters, blankLines: 0 }
 }
 
 /** A line that is a message, whatever it contains. */
@@ -101,7 +102,7 @@ export class RecordAssembler {
     const { linesMax, charactersMax } = recordLimits
     if (this.isOpen && linesBefore < linesMax && characters <= charactersMax) {
       record.more.push(...added)
-      Object.assign(record, { characters, blankLines: 0 })
+      Object.assign(record, { characters, blankLines: 0, lastLine: number })
       return undefined
     }
     // Lines that come too late or do not fit are a record with what the first line said, and a number.

@@ -1,5 +1,6 @@
 import type { Output } from '../context.ts'
 import { escapeControls, formatCount } from '../terminal.ts'
+import type { LineRange } from './line-ranges.ts'
 import type { OutgoingEntry } from './sender.ts'
 
 /** The first rejections show what is wrong. Thousands more would add nothing. */
@@ -10,6 +11,7 @@ const CLEAR_LINE = '\r\u001B[2K'
 export class SendReport {
   readonly #stderr: Output
   #rejections = 0
+  /** Lines of the whole input that were read, the skipped ones included. */
   lines = 0
   repaired = 0
   answered = 0
@@ -17,8 +19,8 @@ export class SendReport {
   tooLong = 0
   /** Entries that were not sent, or whose outcome is unknown. */
   unanswered = 0
-  /** The first line that is not certainly sent, if there is one. */
-  stop: Pick<OutgoingEntry, 'line' | 'origin'> | undefined
+  /** Their lines, by request. Nothing is sent after a failure, so there are few. */
+  readonly unansweredLines: LineRange[] = []
 
   constructor(stderr: Output) {
     this.#stderr = stderr
@@ -63,13 +65,10 @@ export class SendReport {
   }
 
   onUnanswered(entries: readonly OutgoingEntry[]): void {
+    const [first, last] = [entries[0], entries.at(-1)]
+    if (first === undefined || last === undefined) return
     this.unanswered += entries.length
-    const [first] = entries
-    if (first !== undefined) this.stopBefore(first.line, first.origin)
-  }
-
-  stopBefore(line: number, origin: string): void {
-    if (this.stop === undefined || line < this.stop.line) this.stop = { line, origin }
+    this.unansweredLines.push({ first: first.first, last: last.last })
   }
 
   summary(elapsedMs: number): string {

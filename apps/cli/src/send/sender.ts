@@ -3,12 +3,12 @@ import { limits } from '@sluice/schema'
 import { CliError, describeNetworkError, wasNeverSent } from '../errors.ts'
 import type { ApiAccess } from '../service-access.ts'
 import { redactUrl } from '../terminal.ts'
+import type { LineRange } from './line-ranges.ts'
 import type { SendReport } from './report.ts'
 
-/** An entry to be sent, and its origin: its first line in the whole input, and in its file. */
-export interface OutgoingEntry {
+/** An entry to be sent, and its origin: its lines in the whole input. */
+export interface OutgoingEntry extends LineRange {
   readonly entry: string
-  readonly line: number
   readonly origin: string
 }
 

@@ -85,6 +85,18 @@ test('the project must be named, and an empty id does not match dead letters of 
   expect(await failing(['rows', 'delete', '--project', '', '--yes'])).toContain('is not the id of a project')
 })
 
+test('a project is deleted with its rows, which are named first', async () => {
+  await sluice('projects', 'create', 'shop')
+  const args = ['projects', 'delete', 'shop', '--rows']
+  expect(await failing(args)).toContain('the project shop and its 0 keys, and 5 rows and 5 dead letters')
+  expect(await sluice('projects', 'list')).toContain('shop')
+  expect(await sluice(...args, '--yes')).toMatch(
+    /^Deleted the project shop\. Its id is free again on [^]*\nDeleted\./,
+  )
+  expect(await stored()).toEqual(['of another project'])
+  expect(await sluice('projects', 'list')).not.toContain('shop')
+})
+
 test('rows are deleted when the entries that were accepted before are stored, and Ctrl-C before that deletes none', async () => {
   const redis = connectRedis(redisUrl, { failFast: false })
   onTestFinished(() => redis.disconnect())

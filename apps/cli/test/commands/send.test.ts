@@ -247,7 +247,7 @@ describe('a permanent failure stops the sending', () => {
     const { stdout, stderr } = await send([await file('a.log', 'text')])
     expect(stderr).toBe(`sluice: the API at ${api.url} rejected the request: ${reason}\n`)
     expect(stdout).toMatch(
-      /^Stopped at .*a\.log:1: 0 of 1 entries sent, 0 accepted, 0 rejected, 1 not sent or without a response; /,
+      /^Stopped at line 1: 0 of 1 entries sent, 0 accepted, 0 rejected, 1 not sent or without a response; /,
     )
   })
 
@@ -268,15 +268,16 @@ describe('a permanent failure stops the sending', () => {
   })
 })
 
-test('after an interrupt, the lines of a stream that were read are sent', async () => {
+test('after an interrupt, the lines of a stream that were read are sent, and it can be continued', async () => {
   const stdin = new PassThrough()
   const context = contextFor(stdin)
-  const running = run(['send'], context)
-  stdin.write('sent\n')
+  const running = run(['send', '--skip-lines', '1'], context)
+  stdin.write('skipped\nsent\n')
   await vi.waitFor(() => expect(messages()).toEqual(['sent']))
   context.interrupt()
   expect(await running).toBe(130)
-  expect(context.written.stdout).toMatch(/^Interrupted at \(stdin\):2: 1 of 1 entries sent, 1 accepted, /)
+  expect(context.written.stdout).toMatch(/^Interrupted at line 3: 1 of 1 entries sent, 1 accepted, /)
+  expect(context.written.stderr).toMatch(/--skip-lines 2\n$/)
 })
 
 test('an interrupt ends a pause, and the waiting lines are counted', async () => {
@@ -289,31 +290,33 @@ test('an interrupt ends a pause, and the waiting lines are counted', async () =>
   expect(context.written.stdout).toMatch(/0 of 1 entries sent.*, 1 not sent or without a response/)
 })
 
-test('an interrupted run names the line to continue at: none is lost, and none is sent twice', async () => {
-  // With blank lines and a line that is too long.
+test('an interrupted run is continued exactly: no line is lost, and none is sent twice', async () => {
+  // Two files with blank lines and a line that is too long.
   const texts = lines(3_000).split('\n')
-  const long = 'x'.repeat(6 * 1024 * 1024)
-  const all = ['', ...texts.slice(0, 100), '', '\r', long, ...texts.slice(100)]
-  const first = await file('a.log', 'first')
-  const path = await file('b.log', all.join('\n'))
+  const files = [
+    await file('a.log', `\n${texts.slice(0, 1_234).join('\n')}\n\n\r\n`),
+    await file('b.log', `${'x'.repeat(6 * 1024 * 1024)}\n${texts.slice(1_234).join('\n')}`),
+  ]
   const context = contextFor()
   responders = Array.from({ length: 10 }, () => accept)
   responders[7] = (response, logs) => {
     context.interrupt()
     accept(response, logs)
   }
-  expect(await run(['send', first, path], context)).toBe(130)
+  expect(await run(['send', ...files], context)).toBe(130)
   const [, line = ''] =
-    /^Interrupted at .*b\.log:(\d+): [\d,]+ of [\d,]+ entries sent, [\d,]+ accepted, [01] rejected; /.exec(
+    /^Interrupted at line ([\d,]+): ([\d,]+) of \2 entries sent, \2 accepted, 0 rejected; /.exec(
       context.written.stdout,
     ) ?? []
-  expect(await send([await file('rest.log', all.slice(Number(line) - 1).join('\n'))])).toMatchObject({
-    code: 0,
-  })
-  expect(accepted.toSorted()).toEqual(['first', ...texts.filter((text) => text !== '')].toSorted())
+  const skipped = String(Number(line.replace(',', '')) - 1)
+  expect(context.written.stderr).toBe(
+    `To send the rest, run the same command with the same input and --skip-lines ${skipped}\n`,
+  )
+  expect((await send([...files, '--skip-lines', skipped])).stderr).not.toContain('--skip-lines')
+  expect(accepted.toSorted()).toEqual(texts.filter((text) => text !== '').toSorted())
 })
 
-test('a run that failed names the first line that is not certainly sent, although later requests were accepted', async () => {
+test('a run that failed is continued exactly, if later requests were accepted', async () => {
   const late: Responder = (response, logs) => {
     response.statusCode = 202
     setTimeout(() => accept(response, logs), 100)
@@ -323,14 +326,15 @@ test('a run that failed names the first line that is not certainly sent, althoug
   const records = expected.map((text) => `2026-11-20 10:00:00 ERROR ${text}\n\n\tat a.B.c(B.java:1)\n`)
   const path = await file('a.log', records.join(''))
   responders = [accept, accept, late, problem(401, 'Revoked.'), late, late]
-  const { code, stdout } = await send([path])
+  const { code, stdout, stderr } = await send([path])
   expect(code).toBe(1)
-  const [, line = ''] = /^Stopped at .*a\.log:(\d+): /.exec(stdout) ?? []
-  const missing = expected.findIndex((text) => !accepted.includes(text))
-  expect(Number(line)).toBe(4 * missing + 1)
+  expect(stdout).toMatch(/^Stopped at line [\d,]+: /)
+  const [, skipped = 'none'] = /--skip-lines (\S+)\n$/.exec(stderr) ?? []
+  expect(await send([path, '--skip-lines', skipped])).toMatchObject({ code: 0 })
+  expect(accepted.toSorted()).toEqual(expected.toSorted())
 })
 
-test('no line is named if a file could not be read to its end', async () => {
+test('no line is skipped if a file could not be read to its end', async () => {
   const cut = await file('cut.log.gz', gzipSync(lines(5_000)).subarray(0, -5))
   const { code, stdout, stderr } = await send([cut, await file('a.log', 'text')])
   expect(code).toBe(1)

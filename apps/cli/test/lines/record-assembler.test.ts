@@ -36,11 +36,11 @@ describe('lines that belong to the line before', () => {
 
   test('keep blank lines between them, lose those after them, and are numbered', () => {
     const records = recordsOf(`x\n${prefix} a\n\n  b\n\n\n${prefix} c`)
-    const found = records.map(({ firstLine, more }) => [firstLine, more.join('|')])
+    const found = records.map(({ firstLine, lastLine, more }) => [firstLine, lastLine, more.join('|')])
     expect(found).toEqual([
-      [1, ''],
-      [2, '|  b'],
-      [7, ''],
+      [1, 1, ''],
+      [2, 4, '|  b'],
+      [7, 7, ''],
     ])
   })
 })
