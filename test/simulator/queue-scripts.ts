@@ -79,8 +79,9 @@ export function realScripts(url: string) {
     fetch: async (workerId: string, count: number, isBusy: boolean) => {
       const fetcher = fetchers.get(workerId) ?? new JobFetcher(redis, names, workerId, LOCK_MS)
       fetchers.set(workerId, fetcher)
-      const { isMine, jobs, hasMore } = await fetcher.fetch(count, isBusy)
-      if (!isMine) return 'taken'
+      const fetched = await fetcher.fetch(count, isBusy)
+      if (fetched === undefined) return 'taken'
+      const { jobs, hasMore } = fetched
       const chunks = jobs.map(({ id, json, frame }) => {
         const data = readJobData(json, frame)
         if (data.kind !== 'chunk') throw new Error(`the job ${id} is not a chunk but ${data.kind}`)

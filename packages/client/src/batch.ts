@@ -1,7 +1,6 @@
 import type { QueuedEntry } from './entry.ts'
 import type { SpoolRecord } from './spool.ts'
 
-/** The number of entries by their outcomes. */
 export interface EntryCounts {
   /** Stored, or queued by the API. */
   accepted: number
@@ -41,7 +40,6 @@ export class Batch {
   firstAttemptAtMs: number | undefined
   /** When the first attempt began that may have succeeded without a response. */
   uncertainSince: ClockTimes | undefined
-  /** The time of the next attempt. */
   retryAtMs = 0
   /** The batch that was split into this half and another one. Its `count` has the entries that are not acknowledged. */
   whole: Batch | undefined
@@ -52,7 +50,6 @@ export class Batch {
     this.record = record
   }
 
-  /** Whether the entries are in memory. */
   get isLoaded(): boolean {
     return this.entries.length === this.count
   }

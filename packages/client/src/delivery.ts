@@ -24,12 +24,10 @@ const CLOCK_AHEAD_MS_MAX = 60_000
 /** A disk that cannot be read now may work later: too many open files, for example. */
 const DISK_RETRY_MS = 30_000
 
-/** How a batch ends. */
 type Ending = Pick<Settlement, 'outcome'> & Partial<Omit<Settlement, 'outcome' | 'entries' | 'rejected'>>
 
 /** What becomes of some batches, and of the halves of those that are split. */
 export interface Watch {
-  /** Those that are not settled. */
   readonly batches: Set<Batch>
   readonly counts: EntryCounts
 }
@@ -71,7 +69,6 @@ export class Delivery {
   #timer: Timer | undefined
   #isPumpScheduled = false
   #persistence: Persistence = 'retry'
-  /** Whether all further entries are dropped. */
   isClosing = false
   #isAborted = false
   #hasReceivedResponse = false
@@ -121,7 +118,6 @@ export class Delivery {
     return this.until(() => this.queue.hasRoomForBatch(bytes) || this.#persistence !== 'retry')
   }
 
-  /** Adds an entry, as JSON. */
   add(json: string, tag: unknown): void {
     const entry = { json, bytes: utf8Bytes(json), tag }
     if (this.isClosing || !this.queue.makeRoom(entry.bytes)) {

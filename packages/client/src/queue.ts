@@ -78,7 +78,6 @@ export class Queue {
     this.#untried = [...batches, ...this.#untried]
   }
 
-  /** Adds a batch that waits until its `retryAtMs`. */
   delay(batch: Batch): void {
     if (batch.canUnload && !this.hasRoomForBatch()) this.#unload(batch)
     this.#delayed.add(batch)
@@ -98,14 +97,12 @@ export class Queue {
     this.bytes += batch.bytes
   }
 
-  /** No longer counts a batch. */
   release({ isLoaded, count, bytes }: Batch): void {
     if (!isLoaded) return
     this.entries -= count
     this.bytes -= bytes
   }
 
-  /** Takes a batch that can be sent now. */
   takeDue(nowMs: number, preference: Preference): Batch | undefined {
     const takeDelayed = (matches = (_batch: Batch): boolean => true): Batch | undefined =>
       this.#takeDelayed((batch) => batch.retryAtMs <= nowMs && matches(batch))
@@ -123,7 +120,6 @@ export class Queue {
     )
   }
 
-  /** Takes the oldest batch. */
   takeOldest(matches: (batch: Batch) => boolean = () => true): Batch | undefined {
     const index = this.#untried.findIndex(matches)
     return this.#takeDelayed(matches) ?? (index === -1 ? undefined : this.#untried.splice(index, 1)[0])

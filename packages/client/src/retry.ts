@@ -46,7 +46,6 @@ export class RetryPolicy {
   #successesAtProblem = 0
   /** Why the API rejects all requests, until it accepts one. */
   problem: SluiceError | undefined
-  /** How many responses had such a reason. */
   problemResponses = 0
 
   constructor(settings: Settings, platform: Platform) {
@@ -54,7 +53,6 @@ export class RetryPolicy {
     this.#platform = platform
   }
 
-  /** Until when nothing is sent. */
   get pausedUntilMs(): number {
     return Math.max(this.#chosenPauseEndMs, this.#requestedPauseEndMs)
   }

@@ -1,7 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer } from 'node:net'
-import { probePort } from '@sluice/runtime'
+import { claimPort, probePort } from '@sluice/runtime'
 
 /** Another program may take a port between the check and the start. Three times in a row is not a coincidence. */
 const START_ATTEMPTS_MAX = 3
@@ -18,7 +16,9 @@ export class Ports {
     if (preferred !== undefined && (await probePort(preferred)) === undefined) return preferred
     for (let checks = 0; checks < CHECKS_MAX; checks++) {
       const port = RANGE.first + (this.#offset++ % RANGE.size)
-      if ((await reserve(port)) && (await probePort(port)) === undefined) return port
+      // As long as this process lives: another supervisor would take the answers of its own process for those of one that has crashed.
+      const claimed = await claimPort('127.0.0.1', port, 'sluice-local').catch(() => undefined)
+      if (claimed !== undefined) return port
     }
     throw new Error(`no free port found in ${CHECKS_MAX} attempts`)
   }
@@ -33,21 +33,5 @@ export class Ports {
         if (attempt === START_ATTEMPTS_MAX || (await probePort(port)) === undefined) throw error
       }
     }
-  }
-}
-
-/**
- * Keeps other supervisors from a port for as long as this process lives, even while nothing listens on it: one whose process has crashed
- * would take the answers of another one's for its own. The name of a Unix socket in the abstract namespace is the reservation, and ends
- * with the process however it ends. Systems without these names have no reservations.
- *
- * @returns whether no other supervisor has reserved it
- */
-async function reserve(port: number): Promise<boolean> {
-  try {
-    await once(createServer().unref().listen(`\0sluice-local:${port}`), 'listening')
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'EADDRINUSE'
   }
 }

@@ -50,7 +50,6 @@ export async function restoreProject(
   )
 }
 
-/** Says how many entries are in the queue. */
 export async function noteQueued(redis: RedisConnection, prefix: string, note: Note): Promise<void> {
   const shards = new ShardCount(redis, prefix, 1)
   await shards.refresh()

@@ -16,7 +16,6 @@ export interface RedisOptions {
   readonly password?: string | undefined
   /** Of the process, and of its folder for data in the data directory. */
   readonly name?: string | undefined
-  /** Further lines of its configuration. */
   readonly lines?: readonly string[]
   /** Redis' `maxmemory`. Default: a quarter of this machine's memory, and at least 256 MiB. */
   readonly memoryBytesMax?: number | undefined
@@ -113,7 +112,6 @@ for package in "$0"/archives/*.deb; do dpkg-deb --extract "$package" "$0"; done
 ln -s redis-check-rdb "$0/usr/bin/redis-server"
 rm -rf "$0/lists" "$0/archives"`
 
-/** Finds a Redis server: on the PATH, or unpacked from Debian's package. */
 export async function findRedis(note?: (line: string) => void) {
   const folders = (process.env['PATH'] ?? '/usr/bin').split(delimiter)
   const programs = folders.flatMap((path) => [join(path, 'redis-server'), join(path, 'valkey-server')])

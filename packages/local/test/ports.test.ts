@@ -30,7 +30,7 @@ test('a port that another supervisor has reserved is not returned, even while no
   const reservation = createServer()
   taken = reservation
   const next = (await ports.free()) + 1
-  await new Promise<void>((resolve) => reservation.listen(`\0sluice-local:${next}`, resolve))
+  await new Promise<void>((resolve) => reservation.listen(`\0sluice-local:127.0.0.1:${next}`, resolve))
   expect(await ports.free()).not.toBe(next)
 })
 

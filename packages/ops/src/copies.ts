@@ -6,10 +6,8 @@ import { type Answer, listenForOperators } from './ops-server.ts'
 /** Less than the three seconds of the health check. */
 const ANSWER_DEADLINE_MS = 2_500
 
-/** The argument of a copy. */
 const COPY = '--copy'
 
-/** Whether `runCopies` started this process. */
 export const isCopy = (): boolean => process.argv.includes(COPY)
 
 interface CopiesOptions {

@@ -49,7 +49,6 @@ export class Dependencies {
     clearInterval(this.#timer)
   }
 
-  /** Takes the present states into account. */
   check(): void {
     const nowMs = this.#options.monotonicMs()
     const checks = this.#options.checks()

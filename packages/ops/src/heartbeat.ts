@@ -1,5 +1,4 @@
 import {
-  checkRegularly,
   defineScript,
   installationNames,
   type Logger,
@@ -9,6 +8,7 @@ import {
   readClock,
   type RedisConnection,
   type RedisScript,
+  RegularCheck,
   withTimeout,
 } from '@sluice/runtime'
 import { withoutSecrets } from './dependencies.ts'
@@ -31,12 +31,10 @@ export const heartbeatLimits = {
 /** How long rows took from their receipt until they could be queried, in the last minute. */
 export interface RecentLag {
   readonly chunks: number
-  /** The mean over these chunks. */
   readonly meanS: number
   readonly maxS: number
 }
 
-/** A process, as it last reported itself. */
 export interface ProcessReport {
   readonly id: string
   readonly role: 'api' | 'worker'
@@ -50,9 +48,7 @@ export interface ProcessReport {
   readonly lag?: RecentLag | undefined
   /** Why it is not ready: the first reason of `/readyz`. Undefined if it is ready. */
   readonly notReady?: string | undefined
-  /** The age of the report. */
   readonly ageS: number
-  /** Whether further reports are overdue. */
   readonly isSilent: boolean
 }
 
@@ -95,7 +91,6 @@ return reply`
 
 export interface HeartbeatOptions extends Pick<ProcessReport, 'role' | 'host' | 'pid' | 'version'> {
   readonly redis: RedisConnection
-  /** The prefix of the installation. */
   readonly prefix: string
   readonly processId: string
   readonly readiness: () => Readiness
@@ -110,29 +105,23 @@ export interface HeartbeatOptions extends Pick<ProcessReport, 'role' | 'host' | 
  *
  * Stopped → running (a report every five seconds) → stopped (the record is removed, if Redis replies in time).
  */
-export class Heartbeat {
-  readonly #options: HeartbeatOptions
+export class Heartbeat extends RegularCheck<HeartbeatOptions> {
+  protected readonly intervalMs = heartbeatLimits.intervalMs
   readonly #keys: readonly string[]
   readonly #record: RedisScript<unknown>
   readonly #remove: RedisScript<unknown>
   readonly #startedMs: number
-  #stopBeats: (() => void) | undefined
 
   constructor(options: HeartbeatOptions) {
-    this.#options = options
+    super(options)
     this.#keys = keysOf(options.prefix)
     this.#record = defineScript(options.redis, RECORD)
     this.#remove = defineScript(options.redis, REMOVE)
     this.#startedMs = options.monotonicMs()
   }
 
-  start(): void {
-    this.#stopBeats = checkRegularly(this.#options.redis, heartbeatLimits.intervalMs, () => this.beat())
-  }
-
-  /** Reports once. Never rejects. */
-  async beat(): Promise<void> {
-    const { processId, logger } = this.#options
+  async check(): Promise<void> {
+    const { processId, logger } = this.options
     const { keptMs, processesMax, silenceMaxMs } = heartbeatLimits
     try {
       await this.#record(this.#keys, [processId, this.#report(), keptMs, processesMax, silenceMaxMs])
@@ -141,15 +130,15 @@ export class Heartbeat {
     }
   }
 
-  /** Removes the record. Never rejects, and waits for Redis no longer than `removalWaitMs`. */
-  async stop(): Promise<void> {
-    this.#stopBeats?.()
-    const removal = this.#remove(this.#keys, [this.#options.processId])
+  /** Stops, and removes the record. Never rejects, and waits for Redis no longer than `removalWaitMs`. */
+  async leave(): Promise<void> {
+    this.stop()
+    const removal = this.#remove(this.#keys, [this.options.processId])
     await withTimeout(removal, heartbeatLimits.removalWaitMs).catch(() => undefined)
   }
 
   #report(): string {
-    const { role, host, pid, version, readiness, work, monotonicMs } = this.#options
+    const { role, host, pid, version, readiness, work, monotonicMs } = this.options
     const { ready, reasons } = readiness()
     return JSON.stringify({
       role,

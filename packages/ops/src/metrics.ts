@@ -100,7 +100,6 @@ export class Metrics {
     }
   }
 
-  /** The page `/metrics`, in the text format of Prometheus. */
   get page(): { readonly contentType: string; readonly text: () => Promise<string> } {
     return { contentType: this.#registry.contentType, text: () => this.#registry.metrics() }
   }

@@ -15,11 +15,9 @@ interface OpsServerOptions {
   readonly isAlive?: () => boolean
   /** Further JSON documents of the process, by path, for example `/overload`. */
   readonly pages?: ReadonlyMap<string, () => unknown>
-  /** The page `/metrics`. */
   readonly metrics: Metrics['page']
 }
 
-/** The answer to a GET request. */
 export interface Answer {
   readonly status: number
   /** The Content-Type. */
@@ -45,7 +43,6 @@ export async function startOpsServer(options: OpsServerOptions) {
   })
 }
 
-/** @param answer answers a request for a path */
 export async function listenForOperators(
   host: string,
   port: number,

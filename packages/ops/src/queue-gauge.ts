@@ -1,9 +1,8 @@
-import type { QueueNames, ShardCount } from '@sluice/queue'
+import { type QueueNames, readRowTotals, type RowTotals, type ShardCount } from '@sluice/queue'
 import { idTimeMs } from '@sluice/rows'
 import { type RedisConnection, redisInfoField } from '@sluice/runtime'
 import type { Redis } from 'ioredis'
 
-/** The state of the queues and of Redis. */
 export interface QueueReading {
   /** Chunks that no worker holds, delayed ones included. */
   readonly waiting: number
@@ -19,7 +18,6 @@ export interface QueueReading {
   readonly servers: readonly ServerMemory[]
 }
 
-/** The state of one shard's queue. */
 export interface ShardReading {
   readonly shard: number
   /** Chunks that no worker holds, without the delayed ones. */
@@ -29,11 +27,10 @@ export interface ShardReading {
   readonly inHand: number
   readonly failed: number
   readonly oldestAgeS: number
+  readonly totals: RowTotals
 }
 
-/** The memory of a Redis server, as it counts against the limit. */
 export interface ServerMemory {
-  /** Host and port. */
   readonly server: string
   readonly usedBytes: number
   readonly limitBytes: number
@@ -41,7 +38,7 @@ export interface ServerMemory {
 
 export interface QueueGaugeOptions {
   /** A connection that fails fast and has a command timeout. */
-  readonly redis: Pick<RedisConnection, 'llen' | 'lindex' | 'zcard'>
+  readonly redis: Pick<RedisConnection, 'llen' | 'lindex' | 'zcard' | 'hgetall'>
   /** The servers that hold data, as far as they are known now. */
   readonly servers: () => readonly Pick<Redis, 'info' | 'options'>[]
   readonly shards: Pick<ShardCount, 'names' | 'refresh'>
@@ -59,7 +56,7 @@ export interface QueueGaugeOptions {
 const SERVER_KEPT_MS = 60_000
 
 /**
- * Reads the state of the queues, retired shards included: a script, six commands per shard and one per server. With one shard they take
+ * Reads the state of the queues, retired shards included: a script, seven commands per shard and one per server. With one shard they take
  * Redis about 30 µs in total, regardless of the size of the queue, and about 1 µs more with each further shard. A shard or a server that
  * does not reply counts with its last reading: its backlog still exists. This needs an earlier reply of it, and at least one other that
  * replies now.
@@ -140,19 +137,22 @@ export class QueueGauge {
    * The held chunks count: a stuck worker holds the oldest ones. The age is the higher one of the next chunk to be fetched and of the
    * chunk held for the longest time. An older chunk that returned to the back of the queue counts when it is next again.
    */
-  async #readQueue({ shard, waitKey, activeKey, delayedKey, failedKey }: QueueNames): Promise<ShardReading> {
+  async #readQueue(names: QueueNames): Promise<ShardReading> {
+    const { shard, waitKey, activeKey, delayedKey, failedKey, totalsKey } = names
     const { redis, wallMs } = this.#options
-    const [waiting, delayed, inHand, failed, ...oldest] = await Promise.all([
+    const [waiting, delayed, inHand, failed, totals, ...oldest] = await Promise.all([
       redis.llen(waitKey),
       redis.zcard(delayedKey),
       redis.llen(activeKey),
       redis.zcard(failedKey),
+      redis.hgetall(totalsKey),
       redis.lindex(waitKey, -1),
       redis.lindex(activeKey, -1),
     ])
     const nowMs = wallMs()
     const agesMs = oldest.map((id) => (id === null ? 0 : nowMs - idTimeMs(id)))
-    return { shard, waiting, delayed, inHand, oldestAgeS: Math.max(0, ...agesMs) / 1_000, failed }
+    const oldestAgeS = Math.max(0, ...agesMs) / 1_000
+    return { shard, waiting, delayed, inHand, oldestAgeS, failed, totals: readRowTotals(totals) }
   }
 }
 

@@ -1,12 +1,12 @@
-import { queuedRows, readRowTotals, type RowTotals, type ShardCount } from '@sluice/queue'
+import { queuedRows } from '@sluice/queue'
 import {
-  checkRegularly,
   defineScript,
   DELETE_IF_EQUAL,
   type Logger,
   permitWrites,
   type RedisConnection,
   type RedisScript,
+  RegularCheck,
 } from '@sluice/runtime'
 import type { Metrics, Sample } from './metrics.ts'
 import type { QueueGauge, QueueReading, ServerMemory } from './queue-gauge.ts'
@@ -28,15 +28,12 @@ return 1`
 
 /** The state of the queues and of Redis, as one process of the installation reports it. */
 export interface QueueReport extends Pick<QueueReading, 'shards'> {
-  readonly totals: ReadonlyMap<number, RowTotals>
-  /** `headroomS`: see `MemoryTrend`. */
   readonly servers: readonly (ServerMemory & { readonly headroomS: number })[]
 }
 
 export interface QueueReporterOptions {
   readonly redis: RedisConnection
   readonly gauge: Pick<QueueGauge, 'read'>
-  readonly shards: Pick<ShardCount, 'names'>
   /** See `InstallationNames.reporterKey`. */
   readonly leaseKey: string
   readonly processId: string
@@ -50,42 +47,29 @@ export interface QueueReporterOptions {
  *
  * Without the lease (no report) → with it (a report) → without a reply of Redis (the last report, as long as the lease lasts) → without.
  */
-export class QueueReporter {
-  readonly #options: QueueReporterOptions
+export class QueueReporter extends RegularCheck<QueueReporterOptions> {
+  protected readonly intervalMs = INTERVAL_MS
   readonly #takeLease: RedisScript<number>
   readonly #deleteIfEqual: RedisScript<unknown>
-  /** The last totals of each shard. */
-  readonly #totals = new Map<number, RowTotals>()
   readonly #trend: MemoryTrend
-  #stopPolls: (() => void) | undefined
   #report: QueueReport | undefined
   #leasedUntilMs = Number.NEGATIVE_INFINITY
   #hasFailed = false
 
   constructor(options: QueueReporterOptions) {
-    this.#options = options
+    super(options)
     this.#takeLease = defineScript(options.redis, TAKE_LEASE)
     this.#deleteIfEqual = defineScript(options.redis, DELETE_IF_EQUAL)
     this.#trend = new MemoryTrend(options.monotonicMs)
   }
 
-  start(): void {
-    this.#stopPolls = checkRegularly(this.#options.redis, INTERVAL_MS, () => this.poll())
-  }
-
-  /** The lease ends by itself. */
-  stop(): void {
-    this.#stopPolls?.()
-  }
-
   /** Undefined if another process reports, or Redis has not replied for as long as the lease lasts. */
   get report(): QueueReport | undefined {
-    return this.#options.monotonicMs() < this.#leasedUntilMs ? this.#report : undefined
+    return this.options.monotonicMs() < this.#leasedUntilMs ? this.#report : undefined
   }
 
-  /** Never rejects. */
-  async poll(): Promise<void> {
-    const { monotonicMs, leaseKey, processId, logger } = this.#options
+  async check(): Promise<void> {
+    const { monotonicMs, leaseKey, processId, logger } = this.options
     try {
       const startedMs = monotonicMs()
       const hasLease = await this.#hasLease()
@@ -102,7 +86,7 @@ export class QueueReporter {
 
   /** A process that has the lease keeps it while Redis rejects writes: no other process can take it, and the report is needed most. */
   async #hasLease(): Promise<boolean> {
-    const { leaseKey, processId } = this.#options
+    const { leaseKey, processId } = this.options
     try {
       return (await this.#takeLease([leaseKey], [processId, LEASE_MS])) === 1
     } catch (error) {
@@ -111,26 +95,17 @@ export class QueueReporter {
     }
   }
 
-  /** As for the gauge, a shard that does not reply counts with its last reading. */
   async #read(): Promise<QueueReport> {
-    const { gauge, shards, redis } = this.#options
-    const { shards: readings, servers } = await gauge.read()
-    await Promise.allSettled(
-      shards.names.map(async ({ shard, totalsKey }) => {
-        this.#totals.set(shard, readRowTotals(await redis.hgetall(totalsKey)))
-      }),
+    const { shards, servers } = await this.options.gauge.read()
+    const withHeadroom = servers.map((memory) =>
+      Object.assign({ headroomS: this.#trend.headroomS(memory) }, memory),
     )
-    return {
-      shards: readings,
-      totals: new Map(this.#totals),
-      servers: servers.map((memory) => Object.assign({ headroomS: this.#trend.headroomS(memory) }, memory)),
-    }
+    return { shards, servers: withHeadroom }
   }
 }
 
 /** Long enough for the rewrites of an append-only file, and short enough for an outage of ClickHouse. */
 const WINDOW_MS = 300_000
-/** How fast the memory of each Redis server grows. */
 export class MemoryTrend {
   readonly #monotonicMs: () => number
   /** Of all servers, in the last five minutes, oldest first. */
@@ -174,13 +149,13 @@ export function exportQueues(metrics: Metrics, reporter: Pick<QueueReporter, 're
   gauge(['sluice_queue_oldest_age_seconds', ageHelp, 'shard'], ({ shards }) =>
     shards.map(({ shard, oldestAgeS }) => [[String(shard)], oldestAgeS]),
   )
-  gauge(['sluice_queue_rows', 'Rows in the queue.', 'shard'], ({ totals }) =>
-    Array.from(totals, ([shard, rows]) => [[String(shard)], queuedRows(rows)]),
+  gauge(['sluice_queue_rows', 'Rows in the queue.', 'shard'], ({ shards }) =>
+    shards.map(({ shard, totals }) => [[String(shard)], queuedRows(totals)]),
   )
   metrics.counter(
     { name: 'sluice_rows_total', help: 'Rows by what became of them.', labels: ['shard', 'stage'] },
-    samples(({ totals }) =>
-      [...totals].flatMap(([shard, { added, inserted, deadLettered, removed }]) =>
+    samples(({ shards }) =>
+      shards.flatMap(({ shard, totals: { added, inserted, deadLettered, removed } }) =>
         samplesOf(shard, { added, inserted, dead_lettered: deadLettered, removed }),
       ),
     ),

@@ -41,11 +41,10 @@ export class Reporting {
   /** Never rejects, and waits for Redis no longer than `heartbeatLimits.removalWaitMs`. */
   async stop(): Promise<void> {
     this.#reporter.stop()
-    await this.#heartbeat.stop()
+    await this.#heartbeat.leave()
   }
 }
 
-/** What every process shows of itself. */
 export interface ProcessState {
   readonly readiness: () => Readiness
   readonly dependencies: Pick<Dependencies, 'status'>

@@ -55,8 +55,8 @@ it('a process is reported with its work, API processes first, until it stops', a
   const worker = heartbeatOf('w', { role: 'worker', work: () => ({ chunksHeld: 4, lag }) })
   const api = heartbeatOf('a')
   nowMs = 65_000
-  await worker.beat()
-  await api.beat()
+  await worker.check()
+  await api.check()
   const common = {
     host: 'web-1',
     pid: 7,
@@ -69,19 +69,19 @@ it('a process is reported with its work, API processes first, until it stops', a
     { id: 'a', role: 'api', ...common },
     { id: 'w', role: 'worker', ...common, chunksHeld: 4, lag },
   ])
-  await worker.stop()
+  await worker.leave()
   expect(await idsOf()).toEqual(['a'])
 })
 
 it('a process that is not ready is reported with the first reason, without passwords', async () => {
   const reasons = ['no answer of redis://me:secret@host', 'another']
-  await heartbeatOf('a', { readiness: () => ({ ready: false, reasons }) }).beat()
+  await heartbeatOf('a', { readiness: () => ({ ready: false, reasons }) }).check()
   expect((await readProcesses(redis, prefix))[0]?.notReady).toBe('no answer of redis://host')
   expect(JSON.stringify(await redis.hgetall(installationNames(prefix).processesKey))).not.toContain('secret')
 })
 
 it('a process that was killed is silent, disappears later, and the next report of another one removes its record', async () => {
-  await heartbeatOf('killed').beat()
+  await heartbeatOf('killed').check()
   const { processTimesKey, processesKey } = installationNames(prefix)
   for (const key of [processTimesKey, processesKey]) expect(await redis.pttl(key)).toBeGreaterThan(0)
   await age(10_000)
@@ -90,25 +90,25 @@ it('a process that was killed is silent, disappears later, and the next report o
   expect((await readProcesses(redis, prefix))[0]).toMatchObject({ id: 'killed', uptimeS: 45, isSilent: true })
   await age(heartbeatLimits.keptMs)
   expect(await idsOf()).toEqual([])
-  await heartbeatOf('other').beat()
+  await heartbeatOf('other').check()
   expect(await redis.hkeys(processesKey)).toEqual(['other'])
 })
 
 it('the number of processes is limited, and the known ones are still reported', async () => {
-  for (let n = 0; n <= heartbeatLimits.processesMax; n += 1) await heartbeatOf(`p-${n}`).beat()
+  for (let n = 0; n <= heartbeatLimits.processesMax; n += 1) await heartbeatOf(`p-${n}`).check()
   expect(await idsOf()).toHaveLength(heartbeatLimits.processesMax)
   expect(await idsOf()).not.toContain(`p-${heartbeatLimits.processesMax}`)
-  await heartbeatOf('p-0', { pid: 8 }).beat()
+  await heartbeatOf('p-0', { pid: 8 }).check()
   const { processTimesKey } = installationNames(prefix)
   await redis.zincrby(processTimesKey, -heartbeatLimits.silenceMaxMs - 1, 'p-1')
-  await heartbeatOf('instead').beat()
+  await heartbeatOf('instead').check()
   expect(await idsOf()).toContain('instead')
   expect(await idsOf()).not.toContain('p-1')
   expect((await readProcesses(redis, prefix)).find(({ id }) => id === 'p-0')?.pid).toBe(8)
 })
 
 it('a record in another form is ignored', async () => {
-  await heartbeatOf('a').beat()
+  await heartbeatOf('a').check()
   for (const record of ['', '{', 'null', '{"role":"proxy"}', '{"role":"api","host":1}']) {
     await redis.hset(installationNames(prefix).processesKey, 'a', record)
     expect(await idsOf()).toEqual([])
@@ -120,7 +120,7 @@ it('processes are reported while Redis is above its maxmemory', async () => {
   onTestFinished(async () => {
     await redis.config('SET', 'maxmemory', '0')
   })
-  await heartbeatOf('a').beat()
+  await heartbeatOf('a').check()
   expect(await idsOf()).toEqual(['a'])
 })
 
@@ -130,7 +130,7 @@ it('without a Redis that replies, neither a report nor the stop fails, nor waits
     lost.on('error', () => undefined)
     onTestFinished(() => closeRedis(lost))
     const heartbeat = heartbeatOf('a', { redis: lost })
-    if (failFast) await heartbeat.beat()
-    await expect(heartbeat.stop()).resolves.toBeUndefined()
+    if (failFast) await heartbeat.check()
+    await expect(heartbeat.leave()).resolves.toBeUndefined()
   }
 })

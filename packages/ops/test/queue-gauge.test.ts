@@ -33,6 +33,7 @@ function makeGauge(): ((state: State) => Promise<QueueReading>) & { failures: ()
     redis: {
       llen: async (key: string) => listAt(key)?.length ?? noAnswer,
       lindex: async (key: string, index: number) => listAt(key)?.at(index) ?? null,
+      hgetall: async () => ({ added: '3' }),
       zcard: async (key: string) => {
         if (shards.some(({ failedKey }) => failedKey === key)) return 1
         return key === shards[0]?.delayedKey ? (state.delayed ?? 0) : 0

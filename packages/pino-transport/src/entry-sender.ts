@@ -115,7 +115,6 @@ export class Reports {
     this.#printCount(reason, count)
   }
 
-  /** Prints what was gathered. */
   end(): void {
     for (const [reason, count] of this.#counts) this.#printCount(reason, count)
   }

@@ -55,7 +55,6 @@ export interface Settings {
   readonly pinoConfig: Partial<PinoConfig>
 }
 
-/** @throws TypeError if an option is missing or invalid */
 export function readOptions(
   options: SluiceTransportOptions,
   environment: Readonly<Record<string, string | undefined>>,

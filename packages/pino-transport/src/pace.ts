@@ -32,7 +32,6 @@ export class Pace {
   #isStalled = false
   #charactersInARow = 0
   #isWaitingForRoom = false
-  /** Ends the current wait. */
   #onRoom: () => void = () => undefined
 
   constructor(
@@ -57,13 +56,11 @@ export class Pace {
     return this.#budget.mayDrop && this.#charactersInARow > max
   }
 
-  /** Begins a piece. */
   begin(characters: number): void {
     const budgetMs = (this.#budget.msPerBuffer * characters) / BUFFER_CHARACTERS
     this.#endMs = this.#monotonicMs() + this.#savedMs + budgetMs
   }
 
-  /** Ends the piece. */
   end(): void {
     const leftMs = this.#endMs - this.#monotonicMs()
     this.#savedMs = Math.min(Math.max(0, leftMs), this.#budget.savedMsMax)

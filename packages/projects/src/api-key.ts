@@ -39,7 +39,6 @@ function base62(value: bigint, digits: number): string {
   return result.padStart(digits, '0')
 }
 
-/** What a key permits. */
 export type Scope = 'ingest' | 'read'
 export const scopeNames: readonly Scope[] = ['ingest', 'read']
 
@@ -90,7 +89,6 @@ export function createKey(
 
 export const keyIdOf = (keyHash: string): string => `key_${keyHash.slice(0, 16)}`
 
-/** @throws RegistryError if a key cannot have this name and these scopes */
 export function requireKey({ name, scopes }: Pick<ApiKeyRecord, 'name' | 'scopes'>, place = ''): void {
   if (name.length > NAME_CHARACTERS_MAX)
     throw new RegistryError(`${place}a key's name has at most ${NAME_CHARACTERS_MAX} characters`)

@@ -45,7 +45,6 @@ local isRight = accepted or expected == '' or id == expected
 if id or redis.call('EXISTS', KEYS[2]) == 1 then return { isRight and 'known' or 'foreign', id or '' } end
 return { isRight and 'empty' or 'lost', '' }`
 
-/** KEYS: the identity. */
 const ACCEPT = `redis.call('HSET', KEYS[1], 'accepted', '1')`
 
 /**

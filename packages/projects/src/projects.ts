@@ -2,7 +2,6 @@ import { type KeyBackup, keyToHash } from './api-key.ts'
 import { hashFields, RegistryError, type RegistryStore } from './registry-store.ts'
 import { ADD_PROJECT, CHANGE_PROJECT, DELETE_PROJECT } from './scripts.ts'
 
-/** Owns keys and rows. */
 export interface Project {
   /** Lower-case letters, digits and hyphens. It never changes, and is the `project_id` of the project's rows. */
   readonly id: string
@@ -43,7 +42,6 @@ function requireRetention(retentionDays: number): void {
     throw new RegistryError(`the retention must be one of ${retentionDaysAllowed.join(', ')} days`)
 }
 
-/** The projects in Redis. Every change is one Lua script. */
 export class Projects {
   readonly #store: RegistryStore
 
@@ -118,7 +116,6 @@ export class Projects {
     return imported === 1
   }
 
-  /** All projects, ordered by id. */
   async list(): Promise<Project[]> {
     const ids = await this.#store.redis.smembers(this.#store.names.projects)
     const projects = await Promise.all(ids.toSorted().map((id) => this.find(id)))

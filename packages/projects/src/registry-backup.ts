@@ -5,7 +5,6 @@ import { RegistryError } from './registry-store.ts'
 const FORMAT = 'sluice-projects'
 const VERSION = 1
 
-/** @returns a backup, in JSON */
 export function writeBackup(projects: readonly ProjectBackup[]): string {
   return `${JSON.stringify({ format: FORMAT, version: VERSION, projects }, null, 2)}\n`
 }

@@ -1,4 +1,4 @@
-import { checkRegularly, type Logger, type Readiness, type RedisConnection } from '@sluice/runtime'
+import { type Logger, type Readiness, type RedisConnection, RegularCheck } from '@sluice/runtime'
 import type { RegistryIdentity, RegistryState } from './identity.ts'
 
 /** A key that is not in Redis is not judged by this check, but by a read of its own. */
@@ -23,32 +23,19 @@ interface RegistryCheckOptions {
 }
 
 /** Checks that the projects in Redis are those of the installation: after each connect, and every five seconds. */
-export class RegistryCheck {
-  readonly #options: RegistryCheckOptions
+export class RegistryCheck extends RegularCheck<RegistryCheckOptions> {
+  protected readonly intervalMs = CHECK_INTERVAL_MS
   /** Whether the last comparison with ClickHouse has not failed. */
   #isCompared = true
   #problem: string | undefined
-  #stop: (() => void) | undefined
-
-  constructor(options: RegistryCheckOptions) {
-    this.#options = options
-  }
-
-  start(): void {
-    this.#stop = checkRegularly(this.#options.redis, CHECK_INTERVAL_MS, () => this.#check())
-  }
-
-  stop(): void {
-    this.#stop?.()
-  }
 
   get readiness(): Readiness {
     return { ready: this.#problem === undefined, reasons: this.#problem === undefined ? [] : [this.#problem] }
   }
 
-  /** Never rejects. If Redis or ClickHouse is unavailable, which others report, the last result holds. */
-  async #check(): Promise<void> {
-    const { identity, ids, logger } = this.#options
+  /** If Redis or ClickHouse is unavailable, which others report, the last result holds. */
+  async check(): Promise<void> {
+    const { identity, ids, logger } = this.options
     try {
       if (ids !== undefined) {
         const missing = await identity.reconcile(await ids.find())

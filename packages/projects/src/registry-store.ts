@@ -5,10 +5,8 @@ export class RegistryError extends Error {
   override name = 'RegistryError'
 }
 
-/** What projects and keys share. */
 export interface RegistryStore {
   readonly redis: RedisConnection
-  /** Wall clock, ms since 1970. */
   readonly now: () => number
   readonly names: ReturnType<typeof registryNames>
   /** Runs one of the scripts in `scripts.ts`. */
@@ -19,7 +17,6 @@ export interface RegistryStore {
 export const hashFields = (object: object): string[] =>
   Object.entries(object).flatMap(([name, value]) => ((value ?? null) === null ? [] : [name, String(value)]))
 
-/** The names of the registry's keys in Redis. */
 export function registryNames(prefix: string) {
   const project = (id: string): string => `${prefix}:project:${id}`
   return {

@@ -12,7 +12,6 @@ const EXISTS_KEYS_MAX = 1_000
 /** A batch that ClickHouse has stored. */
 export interface StoredBatch {
   readonly id: string
-  /** The ids of its chunks. */
   readonly members: readonly string[]
   /** What became of its rows. Undefined if it is confirmed already. */
   readonly rows?: StoredBatchRows | undefined
@@ -81,7 +80,6 @@ if isFirst or isLast then
 end
 return 1`
 
-/** See `ChunkConsumer.finish`. */
 export type FinishBatch = (batch: StoredBatch, repair: number | undefined) => Promise<boolean>
 
 /**

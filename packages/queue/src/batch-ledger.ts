@@ -17,11 +17,9 @@ export interface BatchRecord {
   readonly repairs: number
 }
 
-/** A worker's repair of a batch. */
 export interface BatchRepair {
   /** Each repair of a batch has a higher number than the one before. Redis rejects the splits and the confirmation of all but the last. */
   readonly number: number
-  /** The splits when the repair began. */
   readonly splits: ReadonlySet<string>
 }
 
@@ -29,7 +27,6 @@ export interface BatchRepair {
 export const batchState = { claimed: 'written', confirmed: 'inserted' } as const
 /** The beginning of the fields that name the split ranges of a batch. */
 const SPLIT_FIELD = 'split:'
-/** The field that counts the repairs of a batch. */
 export const REPAIRS_FIELD = 'repairs'
 
 /**
@@ -142,11 +139,7 @@ export class BatchLedger {
    */
   async claim(batchId: string, chunkIds: readonly string[]): Promise<(string | undefined)[]> {
     const names = this.#names
-    const keys = [
-      names.batchKey(batchId),
-      ...chunkIds.map((id) => names.chunkKey(id)),
-      ...chunkIds.map((id) => names.jobKey(id)),
-    ]
+    const keys = [names.batchKey(batchId), ...chunkIds.map(names.chunkKey), ...chunkIds.map(names.jobKey)]
     const owners = await this.#claim(keys, [batchId, ...chunkIds])
     return owners.map((owner) => (owner === '' ? undefined : owner))
   }

@@ -49,14 +49,12 @@ export function jobScript<Answer>(
   return (...args) => run([names.waitKey, names.absentKey], [names.jobKey(''), ...args])
 }
 
-/** A script as BullMQ exports it. */
 interface BullmqScript {
   readonly name: string
   readonly content: string
   readonly keys: number
 }
 
-/** @throws if BullMQ's script takes another number of keys */
 function requireKeys({ name, keys }: BullmqScript, expected: number): void {
   if (keys !== expected) throw new Error(`BullMQ's script ${name} takes ${keys} keys, not ${expected}`)
 }

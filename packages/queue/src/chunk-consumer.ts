@@ -40,11 +40,9 @@ export interface ChunkConsumerOptions {
   /** What the steps on batches run on. Default: `redis`. */
   readonly durable?: DurableRedis | undefined
   readonly names: QueueNames
-  /** Unique per worker process. */
   readonly workerId: string
   readonly lockDurationMs: number
   readonly logger: Logger
-  /** Learns whether Redis replies to fetches. */
   readonly fetchMonitor: FetchMonitor
 }
 
@@ -104,11 +102,11 @@ export class ChunkConsumer {
   async fetch(count: number, turn: { readonly isBusy: boolean }): Promise<Fetch> {
     const { names, fetchMonitor, logger } = this.#options
     try {
-      const { isMine, jobs, hasMore } = await this.#fetcher.fetch(count, turn.isBusy)
+      const fetched = await this.#fetcher.fetch(count, turn.isBusy)
       fetchMonitor.fetched(names.queuePrefix)
-      if (!isMine) return { turn: 'taken' }
-      const chunks = await Promise.all(jobs.map((job) => this.#accept(job)))
-      return { turn: 'mine', chunks: chunks.filter((chunk) => chunk !== undefined), hasMore }
+      if (fetched === undefined) return { turn: 'taken' }
+      const chunks = await Promise.all(fetched.jobs.map((job) => this.#accept(job)))
+      return { turn: 'mine', chunks: chunks.filter((chunk) => chunk !== undefined), hasMore: fetched.hasMore }
     } catch (error) {
       fetchMonitor.failed(names.queuePrefix, error as Error)
       if (isNotConnectionError(error as Error)) logger.warn({ err: error }, 'fetch rejected')

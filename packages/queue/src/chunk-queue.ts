@@ -46,7 +46,6 @@ interface ClockOffset {
 /** Called when a chunk was added, or its add has failed. After a failure, Redis may have the chunk. */
 export type AddObserver = (chunk: Chunk, durationMs: number, isAdded: boolean) => void
 
-/** One add, from its first attempt to its last. */
 interface PendingAdd extends Add {
   readonly deadlineMs: number
   /**
@@ -138,7 +137,6 @@ export class ChunkQueue {
     }
   }
 
-  /** Retries until the deadline. */
   async #addUntil(add: PendingAdd): Promise<AddReply['found']> {
     const { deadlineMs } = add
     for (let attempt = 1; ; attempt += 1) {
@@ -146,12 +144,10 @@ export class ChunkQueue {
         return await withTimeout(this.#attempt(add), deadlineMs - this.#clock.nowMs())
       } catch (error) {
         // From the second attempt on, an earlier one may have succeeded although its reply was lost.
-        if (isOutOfMemory(error) && attempt === 1)
-          throw new QueueFullError('Redis is out of memory', { cause: error })
         if (isOutOfMemory(error))
-          throw new QueueUnavailableError('Redis is out of memory and has not replied before', {
-            cause: error,
-          })
+          throw attempt === 1
+            ? new QueueFullError('Redis is out of memory', { cause: error })
+            : new QueueUnavailableError('Redis is out of memory and has not replied before', { cause: error })
         const waitMs = backoffMs(attempt, RETRY, Math.random())
         if (error instanceof TimeoutError || this.#clock.nowMs() + waitMs >= deadlineMs) {
           throw new QueueUnavailableError('Redis did not confirm the chunk in time', { cause: error })

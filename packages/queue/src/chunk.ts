@@ -11,7 +11,6 @@ export interface ChunkData {
   readonly v: 1 | 2
   /** The columns of the rows, as `columnsHash` makes it. Undefined in chunks of earlier versions, which have `firstColumns`. */
   readonly columns?: string | undefined
-  /** Number of rows in the frame. */
   readonly rows: number
   /** Size of the rows in bytes, before compression. */
   readonly bytes: number
@@ -35,7 +34,6 @@ const TRACE_LENGTH = 55
 
 /** A chunk that a worker has fetched from the queue. Its `trace` may be invalid. */
 export interface HeldChunk extends Pick<Chunk, 'rows' | 'bytes' | 'trace' | 'frame'> {
-  /** The id of its job. */
   readonly id: string
 }
 
@@ -97,7 +95,6 @@ export function rowsOfJobData(json: string): number | undefined {
   return typeof rows === 'number' ? rows : undefined
 }
 
-/** @param id the id of the chunk's job */
 export function decodeChunk(id: string, { rows, bytes, frame, trace }: Chunk): HeldChunk {
   return { id, rows, bytes, frame, trace }
 }

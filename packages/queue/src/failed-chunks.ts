@@ -1,6 +1,5 @@
 import {
   defineScript,
-  type DurableRedis,
   pairsOf,
   permitWrites,
   plainRedis,
@@ -8,9 +7,10 @@ import {
   type RedisScript,
 } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
+import { randomUUID } from 'node:crypto'
 import { BatchLedger, type BatchRecord, RELEASED_TTL_S } from './batch-ledger.ts'
 import { bullmqQueue } from './bullmq-internals.ts'
-import { type ChunkData, FRAME_FIELD, type JobData, readJobData, rowsOfJobData } from './chunk.ts'
+import { type ChunkData, FRAME_FIELD, readJobData, rowsOfJobData } from './chunk.ts'
 import { type QueueNames, totalsField } from './queue-names.ts'
 
 /** A chunk whose job failed. Its rows are not stored, unless its batch is confirmed. */
@@ -21,40 +21,24 @@ export interface FailedChunk {
   /** By the clock of Redis, ms since 1970. */
   readonly failedAtMs: number
   readonly reason: string
-  /** Undefined if the data of the job is damaged, or has an unknown format. */
+  /** Undefined if the data of the job is damaged. */
   readonly rows: number | undefined
   /** The batch that it belongs to. Undefined if it was not claimed. */
   readonly batchId: string | undefined
 }
 
 /**
- * The result of a retry:
+ * What became of a chunk.
  *
  * - requeued: its job waits again;
  * - stored: its batch is confirmed, so its rows are stored. The job is removed;
  * - damaged: its rows cannot be read. Nothing was changed;
- * - missing: there is no such failed job.
- */
-export type RetryOutcome = 'requeued' | 'stored' | 'damaged' | 'missing'
-
-/**
- * The result of a removal:
- *
  * - removed: its job and its rows are deleted;
  * - needed: its batch has other chunks in the queue, which could not be stored without it. Nothing was changed;
  * - missing: there is no such failed job.
  */
-export type PurgeOutcome = 'removed' | 'needed' | 'missing'
-
-export interface FailedChunksOptions {
-  readonly redis: RedisConnection
-  /** What the claims run on. Default: `redis`. */
-  readonly durable?: DurableRedis | undefined
-  /** All shards of the installation, retired ones included. */
-  readonly shards: readonly QueueNames[]
-  /** Makes the id of a batch: unique. */
-  readonly makeId: () => string
-}
+export type FailedChunkOutcome = 'requeued' | 'stored' | 'damaged' | 'removed' | 'needed' | 'missing'
+type Outcomes = Map<string, FailedChunkOutcome>
 
 /**
  * KEYS: BullMQ's set of failed jobs, the job, the totals, `absentKey`. ARGV: the id of the job, the number of its rows. Deletes a failed
@@ -66,9 +50,6 @@ if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
 redis.call('DEL', KEYS[2], KEYS[2] .. ':logs')
 if ARGV[2] ~= '0' then redis.call('HINCRBY', KEYS[3], '${totalsField.removed}', ARGV[2]) end
 return 1`
-
-/** Jobs whose data is in memory at once. */
-const READ_AT_ONCE_MAX = 16
 
 interface Shard {
   readonly names: QueueNames
@@ -92,14 +73,17 @@ interface FailedJob {
  */
 export class FailedChunks {
   readonly #redis: RedisConnection
-  readonly #makeId: () => string
   readonly #purge: RedisScript<number>
   readonly #shards: readonly Shard[]
 
-  /** To be closed by the caller. */
-  constructor({ redis, durable = plainRedis(redis), shards, makeId }: FailedChunksOptions) {
+  /**
+   * To be closed by the caller.
+   *
+   * @param shards of the installation, retired ones included
+   * @param durable what the claims run on
+   */
+  constructor(redis: RedisConnection, shards: readonly QueueNames[], durable = plainRedis(redis)) {
     this.#redis = redis
-    this.#makeId = makeId
     this.#purge = defineScript(redis, PURGE)
     this.#shards = shards.map((names) => ({
       names,
@@ -110,12 +94,9 @@ export class FailedChunks {
 
   /** The failed chunks, those that failed last first, at most `limit`. */
   async list(limit: number): Promise<FailedChunk[]> {
-    const failed = (await this.#failedJobs(limit)).slice(0, limit)
     const chunks: FailedChunk[] = []
-    for (let from = 0; from < failed.length; from += READ_AT_ONCE_MAX) {
-      const jobs = failed.slice(from, from + READ_AT_ONCE_MAX)
-      chunks.push(...(await Promise.all(jobs.map((job) => this.#read(job)))))
-    }
+    // One by one: the data of a chunk of version 1 has its rows.
+    for (const job of (await this.#failedJobs(limit)).slice(0, limit)) chunks.push(await this.#read(job))
     return chunks
   }
 
@@ -124,8 +105,8 @@ export class FailedChunks {
   }
 
   /** @returns the outcome of each chunk: of those named, or of those that are failed now */
-  async retry(choice: 'all' | readonly string[]): Promise<ReadonlyMap<string, RetryOutcome>> {
-    const outcomes = new Map<string, RetryOutcome>()
+  async retry(choice: 'all' | readonly string[]): Promise<Outcomes> {
+    const outcomes: Outcomes = new Map()
     for (const [id, job] of await this.#choose(choice))
       outcomes.set(id, job === undefined ? 'missing' : await this.#retry(job))
     return outcomes
@@ -136,23 +117,24 @@ export class FailedChunks {
    *
    * @returns as `retry`
    */
-  async purge(choice: 'all' | readonly string[]): Promise<ReadonlyMap<string, PurgeOutcome>> {
+  async purge(choice: 'all' | readonly string[]): Promise<Outcomes> {
     const chosen = await this.#choose(choice)
-    const outcomes = new Map<string, PurgeOutcome>()
+    const outcomes: Outcomes = new Map()
     /** The keys of batches. Nothing reads them when none of their jobs is left. */
     const orphaned: string[] = []
     for (const [id, job] of chosen) {
-      const batch = job && (await this.#batchOf(job))
       if (job === undefined) {
         outcomes.set(id, 'missing')
-      } else if (batch?.state === 'claimed' && (await this.#isNeeded(job.shard, batch, chosen))) {
-        outcomes.set(id, 'needed')
-      } else {
-        outcomes.set(id, await this.#remove(job, batch))
-        const { names } = job.shard
-        if (batch?.state === 'claimed')
-          orphaned.push(names.batchKey(batch.id), ...batch.members.map(names.chunkKey))
+        continue
       }
+      const { names } = job.shard
+      const batch = await this.#batchOf(job)
+      const claimed = batch?.state === 'claimed' ? batch : undefined
+      const others = claimed?.members.filter((member) => chosen.get(member) === undefined) ?? []
+      const isNeeded = others.length > 0 && (await this.#redis.exists(others.map(names.jobKey))) > 0
+      outcomes.set(id, isNeeded ? 'needed' : await this.#remove(job, batch?.state === 'confirmed'))
+      if (claimed !== undefined && !isNeeded)
+        orphaned.push(names.batchKey(claimed.id), ...claimed.members.map(names.chunkKey))
     }
     // Earlier, a crash would leave chunks whose batch seems to be confirmed.
     for (const key of orphaned) await this.#redis.expire(key, RELEASED_TTL_S)
@@ -191,39 +173,29 @@ export class FailedChunks {
 
   async #read({ id, shard, failedAtMs }: FailedJob): Promise<FailedChunk> {
     const { names } = shard
-    const [data, reason, batchId] = await Promise.all([
-      this.#readData(names, id),
-      this.#redis.hget(names.jobKey(id), 'failedReason'),
-      this.#redis.get(names.chunkKey(id)),
-    ])
+    const [data, reason] = await this.#redis.hmget(names.jobKey(id), 'data', 'failedReason')
+    const batchId = await this.#redis.get(names.chunkKey(id))
     return {
       id,
       shard: names.shard,
       failedAtMs,
       reason: reason ?? 'unknown',
-      rows: data?.kind === 'chunk' ? data.chunk.rows : undefined,
+      rows: rowsOfJobData(data ?? ''),
       batchId: batchId ?? undefined,
     }
   }
 
-  /** Undefined if there is no such job. */
-  async #readData(names: QueueNames, id: string): Promise<JobData | undefined> {
-    const [json, frame] = await this.#redis.hmgetBuffer(names.jobKey(id), 'data', FRAME_FIELD)
-    return json instanceof Buffer ? readJobData(json.toString(), frame ?? null) : undefined
-  }
-
-  async #retry({ id, shard }: FailedJob): Promise<RetryOutcome> {
+  async #retry(job: FailedJob): Promise<FailedChunkOutcome> {
+    const { id, shard } = job
     const { names, queue, ledger } = shard
-    const data = await this.#readData(names, id)
-    if (data === undefined) return 'missing'
-    if (data.kind === 'damaged') return 'damaged'
-    const [batchId] = await ledger.claim(this.#makeId(), [id])
+    const [json, frame = null] = await this.#redis.hmgetBuffer(names.jobKey(id), 'data', FRAME_FIELD)
+    if (!json) return 'missing'
+    if (readJobData(json.toString(), frame).kind === 'damaged') return 'damaged'
+    const [batchId] = await ledger.claim(randomUUID(), [id])
     if (batchId === undefined) return 'missing'
     // Its record may expire before a worker fetches the chunk. Without the record, the worker would insert it again.
-    if ((await ledger.read(batchId))?.state !== 'claimed') {
-      await queue.remove(id)
-      return 'stored'
-    }
+    if ((await ledger.read(batchId))?.state !== 'claimed')
+      return (await this.#remove(job, true)) === 'removed' ? 'stored' : 'missing'
     try {
       await (await queue.getJob(id))?.retry('failed')
     } catch (error) {
@@ -234,30 +206,19 @@ export class FailedChunks {
   }
 
   /** Also while Redis is full: then it is most likely that an operator deletes chunks. */
-  async #remove({ id, shard: { names } }: FailedJob, batch: Batch | undefined): Promise<PurgeOutcome> {
-    const data = await this.#redis.hget(names.jobKey(id), 'data')
-    const rows = batch?.state === 'confirmed' ? 0 : (rowsOfJobData(data ?? '') ?? 0)
+  async #remove({ id, shard: { names } }: FailedJob, isStored: boolean): Promise<FailedChunkOutcome> {
+    const data = isStored ? null : await this.#redis.hget(names.jobKey(id), 'data')
+    const rows = rowsOfJobData(data ?? '') ?? 0
     const keys = [names.failedKey, names.jobKey(id), names.totalsKey, names.absentKey]
     return (await this.#purge(keys, [id, rows])) === 1 ? 'removed' : 'missing'
   }
 
-  async #batchOf({ id, shard: { names, ledger } }: FailedJob): Promise<Batch | undefined> {
+  async #batchOf({
+    id,
+    shard: { names, ledger },
+  }: FailedJob): Promise<(BatchRecord & { id: string }) | undefined> {
     const batchId = await this.#redis.get(names.chunkKey(id))
     const record = batchId === null ? undefined : await ledger.read(batchId)
     return batchId === null || record === undefined ? undefined : { id: batchId, ...record }
   }
-
-  /** Whether the queue has chunks of the batch that are not chosen. */
-  async #isNeeded(
-    { names }: Shard,
-    { members }: Batch,
-    chosen: ReadonlyMap<string, FailedJob | undefined>,
-  ): Promise<boolean> {
-    const others = members.filter((id) => chosen.get(id) === undefined)
-    return others.length > 0 && (await this.#redis.exists(others.map((id) => names.jobKey(id)))) > 0
-  }
-}
-
-interface Batch extends BatchRecord {
-  readonly id: string
 }

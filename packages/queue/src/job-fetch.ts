@@ -31,13 +31,8 @@ export interface FetchedJob extends LockedJob {
   readonly frame: Buffer
 }
 
-export interface JobFetch {
-  /** False if another worker has the turn. Then nothing was fetched. */
-  readonly isMine: boolean
-  readonly jobs: readonly FetchedJob[]
-  /** Whether jobs may still be waiting. */
-  readonly hasMore: boolean
-}
+/** Undefined if another worker has the turn. Then nothing was fetched. `hasMore`: whether jobs may still be waiting. */
+type JobFetch = { readonly jobs: readonly FetchedJob[]; readonly hasMore: boolean } | undefined
 
 /**
  * KEYS: the turn, `absentKey`. ARGV: the beginning of the queue's keys; the turn's value with this worker's mark, and with its other mark;
@@ -120,19 +115,21 @@ export class JobFetcher {
    * @throws if Redis rejects all commands
    */
   async fetch(count: number, isBusy: boolean): Promise<JobFetch> {
-    if (!this.#hasTurn && (await this.#isTaken(isBusy))) return { isMine: false, jobs: [], hasMore: false }
+    if (!this.#hasTurn && (await this.#isTaken(isBusy))) return undefined
     const wanted = Math.min(count, this.#isMoreExpected ? fetchLimits.jobsMax : fetchLimits.jobsPerRunMax)
-    const runs = [this.#fetchRun(Math.min(wanted, fetchLimits.jobsPerRunMax), isBusy)]
-    for (let sent = fetchLimits.jobsPerRunMax; sent < wanted; sent += fetchLimits.jobsPerRunMax)
+    const runs: Promise<JobFetch>[] = []
+    for (let sent = 0; sent < Math.max(1, wanted); sent += fetchLimits.jobsPerRunMax)
       runs.push(this.#fetchRun(Math.min(wanted - sent, fetchLimits.jobsPerRunMax), isBusy))
     const results = await Promise.allSettled(runs)
-    const fetches = results.filter((result) => result.status === 'fulfilled').map(({ value }) => value)
+    const fetches = results
+      .filter((result) => result.status === 'fulfilled')
+      .flatMap(({ value }) => value ?? [])
     const rejection = results.find((result) => result.status === 'rejected')
     const jobs = fetches.flatMap((fetch) => fetch.jobs)
     if (rejection !== undefined && jobs.length === 0) throw rejection.reason as Error
-    this.#hasTurn = fetches.some(({ isMine }) => isMine)
+    this.#hasTurn = fetches.length > 0
     this.#isMoreExpected = rejection !== undefined || (fetches.at(-1)?.hasMore ?? false)
-    return { isMine: this.#hasTurn, jobs, hasMore: this.#isMoreExpected }
+    return this.#hasTurn ? { jobs, hasMore: this.#isMoreExpected } : undefined
   }
 
   /** Lets another worker take the turn at once. */
@@ -168,6 +165,6 @@ export class JobFetcher {
       const [id, json, frame = NO_FRAME] = fields.slice(3 * i, 3 * i + 3)
       return { id: String(id), token, json: String(json), frame }
     })
-    return { isMine: isMine === 1, jobs, hasMore: hasMore === 1 }
+    return isMine === 1 ? { jobs, hasMore: hasMore === 1 } : undefined
   }
 }

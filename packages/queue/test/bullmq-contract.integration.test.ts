@@ -243,7 +243,7 @@ const operators: Readonly<Record<string, () => Operator>> = {
   }),
   FailedChunks: () => {
     const { redis, names } = bullmq
-    const failed = new FailedChunks({ redis, shards: [names], makeId: () => 'a-batch' })
+    const failed = new FailedChunks(redis, [names])
     onTestFinished(() => failed.close())
     return { retry: () => failed.retry('all'), remove: () => failed.purge('all') }
   },

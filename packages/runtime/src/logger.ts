@@ -10,7 +10,6 @@ export type { Logger } from 'pino'
 /** `auto`: for people if standard output is a terminal, otherwise JSON. */
 export type LogFormat = 'auto' | 'json' | 'pretty'
 
-/** The logger of a process. */
 export interface ProcessLogger extends Logger {
   /** Repeated lines that were not written since the process started. Their number is in the log. */
   readonly logLinesDropped: number

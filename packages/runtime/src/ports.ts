@@ -19,14 +19,15 @@ export async function probePort(port: number, host = '127.0.0.1'): Promise<strin
  * connections. The port must be free. Until those sockets listen, an abstract Unix socket keeps others away who claim the same port.
  *
  * @param port 0 selects a free one
+ * @param owner each claims the same ports for itself
  * @returns the port, and how to end the claim. It also ends with the process
  * @throws the error of a listener on this port if another process listens there, or has claimed it
  */
-export async function claimPort(host: string, port: number): Promise<{ port: number; close: () => void }> {
+export async function claimPort(host: string, port: number, owner = 'sluice') {
   const chosen = port === 0 ? await listenBriefly(host, 0) : port
   const claim = createServer().unref()
   try {
-    if (canSharePorts) await once(claim.listen(`\0sluice:${host}:${chosen}`), 'listening')
+    if (canSharePorts) await once(claim.listen(`\0${owner}:${host}:${chosen}`), 'listening')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const message = `listen ${code}: address already in use ${host}:${chosen}`

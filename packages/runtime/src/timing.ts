@@ -26,7 +26,6 @@ export const processClock: MonotonicClock = {
 /** How long to wait before each retry of an operation that failed for a transient reason. */
 export interface Backoff {
   readonly baseMs: number
-  /** The longest wait. */
   readonly maxMs: number
 }
 

@@ -113,9 +113,7 @@ export interface Traces {
 }
 
 export interface TracesOptions {
-  /** `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` */
   readonly endpoint: string | undefined
-  /** The name of the process. */
   readonly app: 'api' | 'worker'
   readonly version: string
   readonly instanceId: string

@@ -20,13 +20,6 @@ import {
   type TracesOptions,
 } from './index.ts'
 
-const kinds = {
-  client: SpanKind.CLIENT,
-  consumer: SpanKind.CONSUMER,
-  producer: SpanKind.PRODUCER,
-  server: SpanKind.SERVER,
-} as const
-
 /**
  * Exports at the same time. While the process runs, there is one, and those whose endpoint never ends its response. At its end, all spans
  * that wait are exported at once.
@@ -81,7 +74,7 @@ export class OtlpTraces implements Traces {
   start({ name, kind, startMs, parent, links = [], attributes }: SpanOptions): Span {
     const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, remote(parent))
     const options = {
-      kind: kinds[kind],
+      kind: SpanKind[kind.toUpperCase() as Uppercase<typeof kind>],
       startTime: startMs,
       links: links.slice(0, spanLimits.linksMax).map((link) => ({ context: remote(link) })),
       attributes,

@@ -1,6 +1,5 @@
-import { type FailedChunk, FailedChunks, ShardCount } from '@sluice/queue'
+import { type FailedChunk, type FailedChunkOutcome, FailedChunks, ShardCount } from '@sluice/queue'
 import type { Command } from 'commander'
-import { randomUUID } from 'node:crypto'
 import type { Context } from '../context.ts'
 import { JSON_OPTION, LIMIT_OPTION, withChoice, withConnections, withExamples } from '../options.ts'
 import { withRedis } from '../redis-session.ts'
@@ -16,7 +15,7 @@ export function define(chunks: Command, context: Context): void {
       // A single shard is not recorded: this reads the number only.
       const count = new ShardCount(redis, access.prefix, 1)
       await count.refresh()
-      const failed = new FailedChunks({ redis, durable, shards: count.names, makeId: randomUUID })
+      const failed = new FailedChunks(redis, count.names, durable)
       try {
         return await task(failed)
       } finally {
@@ -26,14 +25,15 @@ export function define(chunks: Command, context: Context): void {
   }
 
   /** Reports the failures. @returns how many chunks have each outcome */
-  async function report(outcomes: ReadonlyMap<string, string>): Promise<(outcome: string) => number> {
+  async function report(outcomes: ReadonlyMap<string, FailedChunkOutcome>) {
     for (const [id, outcome] of outcomes) {
       const failure = failures[outcome]
       if (failure === undefined) continue
       await stderr.write(`${escapeControls(id)} ${failure}\n`)
       context.exitCode = 1
     }
-    return (wanted) => [...outcomes.values()].filter((outcome) => outcome === wanted).length
+    return (wanted: FailedChunkOutcome) =>
+      [...outcomes.values()].filter((outcome) => outcome === wanted).length
   }
 
   withExamples(
@@ -74,7 +74,7 @@ export function define(chunks: Command, context: Context): void {
   )
 }
 
-const failures: Readonly<Record<string, string>> = {
+const failures: Readonly<Partial<Record<FailedChunkOutcome, string>>> = {
   damaged: 'is damaged and cannot be retried',
   needed: 'is needed by other chunks of its batch: remove all of them, or retry it',
   missing: 'is not a failed chunk',

@@ -50,7 +50,6 @@ export function rawRecord(line: string, number: number): LogRecord {
 export class RecordAssembler {
   readonly #times: TimeReader | undefined
   #last: LogRecord | undefined
-  /** Whether the last record may get more lines. */
   isOpen = false
   #knownLines = 0
   #looseLines = 0

@@ -1,7 +1,7 @@
 import { type ClickHouseAccess, DeadLetterStore } from '@sluice/clickhouse'
 import { type MemoryTrend, QueueGauge, readProcesses, type ShardReading, withoutSecrets } from '@sluice/ops'
 import { Registry } from '@sluice/projects'
-import { queuedRows, readRowTotals, type RowTotals, ShardCount } from '@sluice/queue'
+import { queuedRows, ShardCount } from '@sluice/queue'
 import { installationNames, processClock, readRedisTimeMs, redisServers } from '@sluice/runtime'
 import { withClickHouse } from '../clickhouse-session.ts'
 import { CliError } from '../errors.ts'
@@ -11,10 +11,6 @@ import { escapeJsonControls } from '../terminal.ts'
 
 /** ClickHouse counts dead letters in milliseconds. As long as a silent Redis is awaited. */
 const COUNT_TIMEOUT_MS = 5_000
-
-export interface ShardRows extends ShardReading {
-  readonly totals: RowTotals
-}
 
 /** What Redis and ClickHouse know at one moment. What could not be read is undefined, and `errors` says why. */
 export type Reading = Awaited<ReturnType<typeof readStatus>>
@@ -64,13 +60,6 @@ export async function readRedis(access: RedisAccess, errors: string[]) {
       ...clocks,
     })
     const read = await gauge.read()
-    const rows = await Promise.all(
-      read.shards.map(async (reading): Promise<ShardRows[]> => {
-        const totalsKey = shards.names.find(({ shard }) => shard === reading.shard)?.totalsKey ?? ''
-        const hash = await redis.hgetall(totalsKey).catch(report(`the rows of shard ${reading.shard}`))
-        return hash === undefined ? [] : [{ ...reading, totals: readRowTotals(hash) }]
-      }),
-    )
     /** When the totals were read, on the monotonic clock. */
     const atMs = monotonicMs()
     const processes = await readProcesses(redis, access.prefix).catch(report('the processes'))
@@ -80,7 +69,7 @@ export async function readRedis(access: RedisAccess, errors: string[]) {
       const failure = gauge.failureOf(names)
       if (failure !== undefined) errors.push(`shard ${names.shard} was not read: ${failure}`)
     }
-    return { shards: rows.flat(), servers: read.servers, processes, registry, atMs }
+    return { shards: read.shards, servers: read.servers, processes, registry, atMs }
   })
 }
 
@@ -100,7 +89,7 @@ export function statusOf(
   trend: Pick<MemoryTrend, 'headroomS'>,
   atMs: number,
 ) {
-  const queue = (shards: readonly ShardRows[]) => queueOf(shards, redis?.atMs ?? 0, before?.redis)
+  const queue = (shards: readonly ShardReading[]) => queueOf(shards, redis?.atMs ?? 0, before?.redis)
   return {
     atMs,
     queue: redis && queue(redis.shards),
@@ -116,8 +105,8 @@ export function statusOf(
 }
 
 /** The state of one shard or of all. Chunks are counted by state. */
-function queueOf(shards: readonly ShardRows[], atMs: number, before: RedisReading | undefined) {
-  const sum = (valueOf: (shard: ShardRows) => number): number =>
+function queueOf(shards: readonly ShardReading[], atMs: number, before: RedisReading | undefined) {
+  const sum = (valueOf: (shard: ShardReading) => number): number =>
     shards.reduce((total, shard) => total + valueOf(shard), 0)
   return {
     // With the rows of failed chunks. A worker may confirm a batch between the two readings of a shard.
@@ -135,7 +124,7 @@ function queueOf(shards: readonly ShardRows[], atMs: number, before: RedisReadin
  * Entries per second: added to the queue, stored in the table of logs, and stored as dead letters. Undefined without an earlier reading of
  * each shard, and if totals have gone back: Redis was restored or replaced.
  */
-function ratesOf(shards: readonly ShardRows[], atMs: number, before: RedisReading | undefined) {
+function ratesOf(shards: readonly ShardReading[], atMs: number, before: RedisReading | undefined) {
   if (before === undefined || shards.length === 0) return undefined
   const intervalS = (atMs - before.atMs) / 1_000
   const rates = { intervalS, added: 0, inserted: 0, deadLettered: 0 }

@@ -1,13 +1,7 @@
-import type { ProcessReport } from '@sluice/ops'
+import type { ProcessReport, ShardReading } from '@sluice/ops'
 import { expect, test } from 'vitest'
 import { statusText } from '../../src/commands/status.ts'
-import {
-  type Reading,
-  type RedisReading,
-  type ShardRows,
-  statusJson,
-  statusOf,
-} from '../../src/status/status.ts'
+import { type Reading, type RedisReading, statusJson, statusOf } from '../../src/status/status.ts'
 import { painter } from '../../src/terminal.ts'
 
 const totals = (added: number, inserted = 0, deadLettered = 0) => ({
@@ -18,7 +12,7 @@ const totals = (added: number, inserted = 0, deadLettered = 0) => ({
 })
 
 /** A shard without chunks. */
-function shardRows(given: Partial<ShardRows> = {}): ShardRows {
+function shardRows(given: Partial<ShardReading> = {}): ShardReading {
   const counts = { waiting: 0, delayed: 0, inHand: 0, failed: 0, oldestAgeS: 0 }
   return { shard: 0, ...counts, totals: totals(0), ...given }
 }
@@ -45,7 +39,7 @@ function readingOf(redis: Partial<RedisReading> = {}, given: Partial<Reading> = 
 
 const trend = { headroomS: () => Number.POSITIVE_INFINITY }
 
-const shardsOf = (first: ShardRows['totals'], second: ShardRows['totals']): ShardRows[] => [
+const shardsOf = (first: ShardReading['totals'], second: ShardReading['totals']): ShardReading[] => [
   shardRows({ totals: first }),
   shardRows({ shard: 1, totals: second }),
 ]

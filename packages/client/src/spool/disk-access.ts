@@ -89,7 +89,6 @@ export class DiskAccess {
     })
   }
 
-  /** Ends all waits in half a second. */
   abort(): void {
     this.isAborted = true
     startTimer(() => {

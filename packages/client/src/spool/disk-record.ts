@@ -37,7 +37,6 @@ export class DiskRecord implements SpoolRecord {
   /** The next write: it waits for its turn, or none is started before an attempt, since the last one failed. */
   #writing: 'none' | 'waits' | 'failed' = 'none'
   #entries: number
-  /** The counted bytes. */
   #bytes = 0
   /** The size of the file, without what a failed write left behind. */
   #fileBytes: number

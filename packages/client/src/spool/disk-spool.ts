@@ -29,7 +29,6 @@ export class DiskSpool implements Spool {
   readonly #access: DiskAccess
   readonly #records = new Set<DiskRecord>()
   #events: SpoolEvents | undefined
-  /** The current adoption of files. */
   #adopting: Promise<void> = Promise.resolve()
   #timer: Timer | undefined
   #isClosed = false

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { describeSkew } from '../timing.ts'
 import type { Readiness } from '../process.ts'
-import { checkRegularly, type RedisConnection } from './connection.ts'
+import { RegularCheck, type RedisConnection } from './connection.ts'
 
 /** The time is not known yet: Redis has not replied since the process started. */
 export class ClockError extends Error {
@@ -28,7 +28,6 @@ export interface RedisClockOptions {
   readonly monotonicMs: () => number
 }
 
-/** One reading of Redis' clock. */
 interface Measurement {
   /** Redis' clock minus the monotonic clock. */
   readonly offsetMs: number
@@ -42,23 +41,10 @@ interface Measurement {
  *
  * Unknown (before the first reply) → known. The measurement with the shortest round trip counts, until a later one contradicts it.
  */
-export class RedisClock {
-  readonly #options: RedisClockOptions
+export class RedisClock extends RegularCheck<RedisClockOptions> {
+  protected readonly intervalMs = MEASURE_INTERVAL_MS
   #best: Measurement | undefined
   #wasSkewed = false
-  #stop: (() => void) | undefined
-
-  constructor(options: RedisClockOptions) {
-    this.#options = options
-  }
-
-  start(): void {
-    this.#stop = checkRegularly(this.#options.redis, MEASURE_INTERVAL_MS, () => this.#measure())
-  }
-
-  stop(): void {
-    this.#stop?.()
-  }
 
   /**
    * The time now, ms since 1970, an integer. It may go back by the error of a measurement, or when Redis' clock is set back.
@@ -67,7 +53,7 @@ export class RedisClock {
    */
   readonly nowMs = (): number => {
     if (this.#best === undefined) throw new ClockError('the time of Redis is not known yet')
-    return Math.floor(this.#options.monotonicMs() + this.#best.offsetMs)
+    return Math.floor(this.options.monotonicMs() + this.#best.offsetMs)
   }
 
   /** Ready when the time is known, and the wall clock of this process agrees with it. */
@@ -79,12 +65,11 @@ export class RedisClock {
   }
 
   #skewMs(): number {
-    return this.#options.wallMs() - this.nowMs()
+    return this.options.wallMs() - this.nowMs()
   }
 
-  /** Never rejects. */
-  async #measure(): Promise<void> {
-    const { redis, key, monotonicMs } = this.#options
+  async check(): Promise<void> {
+    const { redis, key, monotonicMs } = this.options
     try {
       const sentAtMs = monotonicMs()
       const redisMs = await readRedisTimeMs(redis, key)
@@ -104,7 +89,7 @@ export class RedisClock {
     const skewMs = this.#skewMs()
     if (isSkewed(skewMs) === this.#wasSkewed) return
     this.#wasSkewed = !this.#wasSkewed
-    const { logger } = this.#options
+    const { logger } = this.options
     if (this.#wasSkewed) logger.error({ skewMs }, 'the clock of this process differs from that of redis')
     else logger.info({ skewMs }, 'the clock of this process agrees with that of redis')
   }

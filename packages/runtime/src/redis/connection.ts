@@ -132,26 +132,37 @@ export function keepSubscribed(
 }
 
 /**
- * Repeats a task while the connection is ready: at once, in an interval, and when it becomes ready again. It may lead to another server
+ * Checks something while a connection is ready: at once, in an interval, and when it becomes ready again. It may lead to another server
  * then.
- *
- * @param run never rejects
- * @returns how to stop
  */
-export function checkRegularly(
-  redis: RedisConnection,
-  intervalMs: number,
-  run: () => Promise<void>,
-): () => void {
-  const task = new PeriodicTask(intervalMs, async () => {
-    if (redis.status === 'ready') await run()
-  })
-  const stopListening = listenTo(redis, 'ready', task.runNow)
-  task.runNow()
-  return () => {
-    stopListening()
-    task.stop()
+export abstract class RegularCheck<Options extends { readonly redis: RedisConnection }> {
+  protected readonly options: Options
+  protected abstract readonly intervalMs: number
+  #stop = (): void => undefined
+
+  constructor(options: Options) {
+    this.options = options
   }
+
+  start(): void {
+    const { redis } = this.options
+    const task = new PeriodicTask(this.intervalMs, async () => {
+      if (redis.status === 'ready') await this.check()
+    })
+    const stopListening = listenTo(redis, 'ready', task.runNow)
+    task.runNow()
+    this.#stop = () => {
+      stopListening()
+      task.stop()
+    }
+  }
+
+  stop(): void {
+    this.#stop()
+  }
+
+  /** Never rejects. */
+  abstract check(): Promise<void>
 }
 
 /**

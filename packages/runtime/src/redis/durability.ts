@@ -2,11 +2,11 @@ import type { Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import type { Readiness } from '../process.ts'
 import {
-  checkRegularly,
   ifPermitted,
   type RedisConnection,
   redisInfoField,
   redisServers,
+  RegularCheck,
 } from './connection.ts'
 import type { DurableRedis } from './durable-redis.ts'
 import { checkReplication, countedIn, type ReplicationFindings } from './replication.ts'
@@ -34,8 +34,8 @@ export interface DurabilityCheckOptions {
  * Checks that each Redis server that stores data keeps what it acknowledges: after each connect, and every five seconds. A server
  * that does not permit reading its settings counts as safe, with a warning in the log.
  */
-export class DurabilityCheck {
-  readonly #options: DurabilityCheckOptions
+export class DurabilityCheck extends RegularCheck<DurabilityCheckOptions> {
+  protected readonly intervalMs = CHECK_INTERVAL_MS
   /** Why the process is not ready with each server that was checked, by its address. */
   readonly #problems = new Map<string, readonly string[]>()
   /** Why each server that rejects all writes does so. */
@@ -44,35 +44,25 @@ export class DurabilityCheck {
   readonly #replication = new Map<string, ReplicationFindings>()
   /** The address of the server that each logged message was about. */
   readonly #logged = new Map<string, string>()
-  #stop: (() => void) | undefined
 
-  constructor(options: DurabilityCheckOptions) {
-    this.#options = options
-  }
-
-  start(): void {
+  override start(): void {
     this.#block()
-    this.#stop = checkRegularly(this.#options.redis, CHECK_INTERVAL_MS, () => this.#check())
-  }
-
-  stop(): void {
-    this.#stop?.()
+    super.start()
   }
 
   /** Ready when at least one server was checked, and no checked server is unsafe. */
   get readiness(): Readiness {
     const unwritable = [...this.#unwritable.values()]
-    if (this.#options.allowUnsafe) return { ready: unwritable.length === 0, reasons: unwritable }
+    if (this.options.allowUnsafe) return { ready: unwritable.length === 0, reasons: unwritable }
     if (this.#problems.size === 0)
       return { ready: false, reasons: ['the settings of Redis are not checked yet'] }
-    const problems = [...this.#problems.values(), this.#options.durable.readiness.reasons].flat()
+    const problems = [...this.#problems.values(), this.options.durable.readiness.reasons].flat()
     const reasons = [...unwritable, ...problems]
     return { ready: reasons.length === 0, reasons }
   }
 
-  /** Never rejects. */
-  async #check(): Promise<void> {
-    const servers = new Map(redisServers(this.#options.redis).map((server) => [addressOf(server), server]))
+  async check(): Promise<void> {
+    const servers = new Map(redisServers(this.options.redis).map((server) => [addressOf(server), server]))
     for (const results of [this.#problems, this.#unwritable, this.#replication])
       for (const address of results.keys()) if (!servers.has(address)) results.delete(address)
     for (const [message, address] of this.#logged) if (!servers.has(address)) this.#logged.delete(message)
@@ -93,7 +83,7 @@ export class DurabilityCheck {
     if (unknown.length > 0) this.#logOnce('warn', address, hidden, { required })
     const reasons = [...problemsOf(address, values), ...(await this.#checkReplicas(address, server))]
     this.#problems.set(address, reasons)
-    for (const reason of reasons) this.#logOnce(this.#options.allowUnsafe ? 'warn' : 'error', address, reason)
+    for (const reason of reasons) this.#logOnce(this.options.allowUnsafe ? 'warn' : 'error', address, reason)
   }
 
   /** With `appendfsync always` Redis exits instead. @throws if the server is unavailable */
@@ -103,12 +93,11 @@ export class DurabilityCheck {
       const reason = `the disk of Redis${address} is full, or fails: its append-only file cannot be written (MISCONF)`
       this.#unwritable.set(address, reason)
       this.#logOnce('error', address, reason)
-    } else if (this.#unwritable.delete(address)) this.#options.logger.info(`Redis${address} writes again`)
+    } else if (this.#unwritable.delete(address)) this.options.logger.info(`Redis${address} writes again`)
   }
 
-  /** @returns why the process is not ready */
   async #checkReplicas(address: string, server: Redis): Promise<string[]> {
-    const { durable } = this.#options
+    const { durable } = this.options
     if (durable.replicas === 0) return []
     try {
       this.#replication.set(address, await checkReplication(server, durable.replicas))
@@ -125,7 +114,7 @@ export class DurabilityCheck {
   }
 
   #block(): void {
-    const { durable } = this.#options
+    const { durable } = this.options
     if (durable.replicas === 0) return
     const findings = [...this.#replication]
     if (findings.length === 0) return durable.block('the replicas of Redis are not checked yet')
@@ -136,7 +125,7 @@ export class DurabilityCheck {
   #logOnce(level: 'warn' | 'error', address: string, message: string, fields: object = {}): void {
     if (this.#logged.has(message)) return
     this.#logged.set(message, address)
-    this.#options.logger[level](fields, message)
+    this.options.logger[level](fields, message)
   }
 }
 

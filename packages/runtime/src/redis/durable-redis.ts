@@ -9,7 +9,6 @@ export type RedisScript<Answer> = (
 ) => Promise<Answer>
 
 export interface ScriptOptions {
-  /** Whether the strings of its replies are buffers. */
   readonly isBinary?: boolean
 }
 

@@ -18,13 +18,10 @@ export class NotReplicatedError extends Error {
 }
 
 export interface ReplicatedRedisOptions extends Pick<RedisTuning, 'tlsCaFile' | 'sentinelPassword'> {
-  /** As `parseRedisUrl` reads it. */
   readonly url: string
   /** How many replicas must have everything on their disks. */
   readonly replicas: number
-  /** How long a script waits for them. */
   readonly waitMs: number
-  /** Receives the errors of the connections. */
   readonly onError: (error: Error) => void
 }
 
@@ -64,9 +61,7 @@ export class ReplicatedRedis implements DurableRedis {
   readonly #links: { readonly redis: RedisConnection; running: number }[]
   /** Since when the scripts of a hash tag are not confirmed. Scripts on other nodes of a cluster may be. */
   readonly #failingSinceMs = new Map<string, number>()
-  /** See `block`. */
   #blockedBecause: string | undefined
-  /** See `block`. */
   #counted: ReadonlySet<string> | undefined
 
   /** @param other another connection to the same Redis: it may have to find the new primary, too */
@@ -129,7 +124,6 @@ export class ReplicatedRedis implements DurableRedis {
     this.#counted = counted
   }
 
-  /** Whether at least one connection is open. */
   get readiness(): Readiness {
     const isOpen = this.#links.some(({ redis }) => redis.status === 'ready')
     return { ready: isOpen, reasons: isOpen ? [] : ['no connection for confirmed steps is open'] }
