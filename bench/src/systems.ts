@@ -153,6 +153,6 @@ function pidsOf(
 }
 
 /** The ids of those that run. */
-export function running(processes: readonly SupervisedProcess[]): number[] {
+function running(processes: readonly SupervisedProcess[]): number[] {
   return processes.flatMap(({ pid }) => pid ?? [])
 }

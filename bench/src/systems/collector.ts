@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url'
 import { command } from '@sluice/harness/clickhouse'
 import { logsTable } from '@sluice/clickhouse'
 import { startServices, type Supervisor } from '@sluice/local'
-import { running, type System } from '../systems.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const folder = join(root, 'node_modules/.cache/collector')
@@ -17,10 +16,7 @@ const folder = join(root, 'node_modules/.cache/collector')
  *
  * @throws if there is no Go to compile it
  */
-export async function startCollector(
-  supervisor: Supervisor,
-  name: 'collector' | 'collector-persistent',
-): Promise<System> {
+export async function startCollector(supervisor: Supervisor, name: 'collector' | 'collector-persistent') {
   execFileSync(join(root, 'tools/collector.sh'), [folder], { stdio: ['ignore', 'inherit', 'inherit'] })
   const { clickhouse, processes } = await startServices({ supervisor })
   const { url, username, password, database } = clickhouse
@@ -33,7 +29,11 @@ export async function startCollector(
       extensions: { file_storage: { directory, fsync: true } },
       exporters: {
         clickhouse: {
-          ...{ endpoint: url, username, password, database, logs_table_name: logsTable },
+          endpoint: url,
+          username,
+          password,
+          database,
+          logs_table_name: logsTable,
           sending_queue: {
             // Otherwise it rejects requests whenever an insert is slow.
             block_on_overflow: true,
@@ -74,10 +74,10 @@ export async function startCollector(
       `ALTER TABLE ${logsTable} ${columns.map((column) => `ADD COLUMN ${column}`).join(', ')}`,
     )
     const pids = () => ({
-      api: running([collector]),
+      api: [collector.pid ?? []].flat(),
       worker: [],
       redis: [],
-      clickhouse: running([processes.clickhouse]),
+      clickhouse: [processes.clickhouse.pid ?? []].flat(),
     })
     return { name, url: logsUrl, apiKey: 'none', projectId: 'bench', clickhouse, pids }
   })
