@@ -90,7 +90,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     done(rejectHead(request))
   })
   app.setErrorHandler((error: FastifyError, request, reply) => {
-    guard.onAnswer(request, reply)
+    if (request.admission?.isReceived !== true) guard.onAnswer(request, reply)
     answerError(request.is404 ? OTHER : (request.routeOptions.url ?? OTHER), error, request, reply)
     return reply
   })

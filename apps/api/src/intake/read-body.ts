@@ -23,8 +23,12 @@ export function readBody(payload: IncomingMessage, held: HeldBytes): Buffer | Pr
   if (payload.destroyed) throw new Problem('bad_request', 'The body is incomplete.')
   if (declared !== undefined) {
     held.hold(Number(declared))
-    // Without the listeners and the ticks of a stream that flows.
-    if (payload.complete) return (payload.read() as Buffer | null) ?? Buffer.alloc(0)
+    if (payload.readableLength === Number(declared)) {
+      const body = payload.read() as Buffer | null
+      // The end of the stream is read, as that of any other.
+      payload.resume()
+      return body ?? Buffer.alloc(0)
+    }
   }
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []

@@ -53,6 +53,8 @@ export class Admission implements RequestOrigin {
   readonly startedMs: number
   readonly project: Project
   readonly held: HeldBytes
+  /** Whether the whole body has arrived: the parser may report the end of the request later. */
+  isReceived = false
   /** Null unless the request is traced. */
   span: Span | null = null
   /** Undefined for a request without an idempotency key, and before its body has arrived. */

@@ -107,6 +107,7 @@ async function receiveBody(
   try {
     const received = await readBody(request, held)
     body = received
+    admission.isReceived = true
     counts.bodyBytes += received.length
     const { 'content-encoding': encoding } = headers
     if (encoding !== undefined && encoding !== own?.name) {
