@@ -24,7 +24,8 @@ export function readBody(payload: IncomingMessage, held: HeldBytes): Buffer | Pr
   if (declared !== undefined) {
     held.hold(Number(declared))
     if (payload.readableLength === Number(declared)) {
-      const body = payload.read() as Buffer | null
+      // Without the length, Node would return the first of several parts.
+      const body = payload.read(Number(declared)) as Buffer | null
       // The end of the stream is read, as that of any other.
       payload.resume()
       return body ?? Buffer.alloc(0)
