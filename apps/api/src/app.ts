@@ -8,6 +8,7 @@ import {
   type FastifyRequest,
 } from 'fastify'
 import { randomUUID } from 'node:crypto'
+import { METHODS } from 'node:http'
 import type { Socket } from 'node:net'
 import { ConnectionGuard } from './connections/connection-guard.ts'
 import type { ConnectionLimits } from './connections/connection-limits.ts'
@@ -17,9 +18,9 @@ import { ContentDecoder } from './intake/content-encoding.ts'
 import { OTHER, type RequestCounts } from './metrics/request-counts.ts'
 import { logsPaths, REQUEST_ID_PATTERN } from './http-contract.ts'
 import { collectOperations } from './openapi/document.ts'
+import { livezOperation, readyzOperation } from './openapi/operations.ts'
 import { Problem, sendProblem, toProblem } from './problems.ts'
 import { Admission, type IntakeDependencies } from './routes/admission.ts'
-import { healthRoutes } from './routes/health.ts'
 import { logsRoute } from './routes/logs.ts'
 import { protocolRoutes } from './routes/protocols.ts'
 import { documentRoute, referenceRoutes } from './routes/reference.ts'
@@ -44,10 +45,9 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   const guard = new ConnectionGuard(limits, (problem) => counts.rejectedWith(OTHER, OTHER, problem))
   const checkForwarding = forwardingCheck(dependencies.trustedProxies, dependencies.logger)
   const app = fastify({
-    loggerInstance: dependencies.logger,
+    // The API logs itself, and its lines name their request. A logger per request would cost more than its authentication.
+    logger: false,
     logController: new LogController({ disableRequestLogging: true }),
-    // Log lines name their request themselves. A logger per request would cost more than its authentication.
-    childLoggerFactory: (logger) => logger,
     requestIdHeader: false,
     genReqId: ({ headers }) => {
       const given = headers['x-request-id']
@@ -72,7 +72,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     request: FastifyRequest,
     reply: FastifyReply,
   ): void {
-    const problem = toProblem(error, request)
+    const problem = toProblem(error, request.id, dependencies.logger)
     // A request with an invalid URL has no admission, not even null.
     if (request.admission instanceof Admission) request.admission.problem = problem.code
     void sendProblem(reply, problem)
@@ -90,11 +90,12 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     done(rejectHead(request))
   })
   app.setErrorHandler((error: FastifyError, request, reply) => {
-    guard.onAnswer(request, reply)
+    if (request.admission?.isReceived !== true) guard.onAnswer(request, reply)
     answerError(request.is404 ? OTHER : (request.routeOptions.url ?? OTHER), error, request, reply)
     return reply
   })
-  app.removeAllContentTypeParsers()
+  // No body is read by Fastify: `receive` reads those of entries, and all others are discarded.
+  for (const method of METHODS) app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   app.server.on('connect', (_request, socket: Socket) => guard.onConnect(socket))
   collectOperations(app)
   const intake = { ...dependencies, decoder: new ContentDecoder(), turns: new Turns() }
@@ -117,6 +118,16 @@ function countAnswers(app: FastifyInstance, counts: RequestCounts): void {
       if (statusCode < 400) counts.countOf(route.url, method, statusCode).count += 1
       done()
     }
+  })
+}
+
+/** `/livez`: the process responds. `/readyz`: it can accept entries. Neither makes a remote call. */
+function healthRoutes(app: FastifyInstance, readiness: () => Readiness): void {
+  app.get('/livez', { config: { operation: livezOperation } }, () => ({ status: 'ok' }))
+  app.get('/readyz', { config: { operation: readyzOperation } }, () => {
+    const { ready, reasons } = readiness()
+    if (!ready) throw new Problem('not_ready', `${reasons.join('; ')}.`)
+    return { status: 'ok' }
   })
 }
 

@@ -1,6 +1,6 @@
 import { type EntryErrorCode, limits } from '@sluice/schema'
-import { ClockError } from '@sluice/runtime'
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { ClockError, type Logger } from '@sluice/runtime'
+import type { FastifyError, FastifyReply } from 'fastify'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Answer, sendAnswer } from './answer.ts'
 
@@ -204,8 +204,6 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
 /** The problems that errors of a client become, by the code of the error. The detail is there if it is not the usual one. */
 const clientErrors: Readonly<Record<string, readonly [code: ProblemCode, detail?: string]>> = {
   FST_ERR_BAD_URL: ['bad_request', 'The path of the URL cannot be decoded.'],
-  FST_ERR_CTP_EMPTY_TYPE: ['unsupported_media_type', 'The Content-Type header is missing.'],
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type'],
   FST_ERR_MAX_PARAM_LENGTH: ['not_found'],
   FST_ERR_REOPENED_CLOSE_SERVER: ['shutting_down'],
   // A client that disconnects during its upload is not a fault of the server, and it will not read the response.
@@ -216,13 +214,13 @@ const clientErrors: Readonly<Record<string, readonly [code: ProblemCode, detail?
 }
 
 /** The problem for an error that a handler or Fastify threw. An unknown error is a fault of the server: the problem reveals nothing about it. */
-export function toProblem(error: FastifyError, request: FastifyRequest): Problem {
+export function toProblem(error: FastifyError, requestId: string, logger: Logger): Problem {
   if (error instanceof Problem) return error
   // Without the time, the rows of a request would have no day of expiry. Redis has not replied since the process started.
   if (error instanceof ClockError) return retryAfter('queue_unavailable', 1)
   const known = clientErrors[error.code]
   if (known !== undefined) return new Problem(...known)
-  request.log.error({ err: error, requestId: request.id }, 'request failed unexpectedly')
+  logger.error({ err: error, requestId }, 'request failed unexpectedly')
   return new Problem('internal_error')
 }
 

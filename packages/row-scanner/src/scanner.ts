@@ -60,22 +60,6 @@ export interface LinesOrigin {
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
-/** What is left of a scan, in the order of `outcome` in `assembly/index.ts`. */
-const outcome = [
-  'entries',
-  'records',
-  'rows',
-  'rowsEnd',
-  'pieces',
-  'errors',
-  'idCounter',
-  'timestampStart',
-  'timestampEnd',
-  'malformation',
-  'malformedLine',
-  'messageFault',
-  'messageFaultAt',
-] as const
 /** A `Piece` in `assembly/records.ts`. */
 const pieceNumbers = ['rowsEnd', 'rows', 'end'] as const
 const PAGE_BYTES = 65_536
@@ -243,10 +227,25 @@ export class Scanner {
     return bytes
   }
 
-  #outcome(): Record<(typeof outcome)[number], number> {
-    const [found] = readNumbers(this.#memory, this.#exports.outcome(), 1, outcome)
-    if (found === undefined) throw new Error('the scanner has no outcome')
-    return found
+  /** What is left of a scan: the numbers of `outcome` in `assembly/index.ts`, in their order. */
+  #outcome() {
+    const start = this.#exports.outcome()
+    const number = (index: number): number => this.#memory.readInt32LE(start + 4 * index)
+    return {
+      entries: number(0),
+      records: number(1),
+      rows: number(2),
+      rowsEnd: number(3),
+      pieces: number(4),
+      errors: number(5),
+      idCounter: number(6),
+      timestampStart: number(7),
+      timestampEnd: number(8),
+      malformation: number(9),
+      malformedLine: number(10),
+      messageFault: number(11),
+      messageFaultAt: number(12),
+    }
   }
 
   #errors(count: number): ScanError[] {
@@ -260,7 +259,7 @@ export class Scanner {
    */
   #records(result: number): ScannedRecords {
     const found = this.#outcome()
-    if (result !== 0) throw this.#rejection(reasons[result - 1] ?? 'json', found)
+    if (result !== 0) throw this.#rejection(reasons[result - 1] ?? 'json')
     let from = this.#exports.ROWS
     let start = 0
     const pieces = readNumbers(this.#memory, this.#exports.PIECES, found.pieces, pieceNumbers).map(
@@ -276,8 +275,8 @@ export class Scanner {
     return { records: found.records, rejected: new Map(rejected), pieces }
   }
 
-  #rejection(reason: RejectedBody['reason'], found: Record<(typeof outcome)[number], number>): RejectedBody {
-    const { records, malformation, malformedLine, messageFault, messageFaultAt } = found
+  #rejection(reason: RejectedBody['reason']): RejectedBody {
+    const { records, malformation, malformedLine, messageFault, messageFaultAt } = this.#outcome()
     const describe = {
       records: () => 'the request has too many records',
       bytes: () => 'the request has too many bytes',

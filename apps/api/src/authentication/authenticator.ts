@@ -46,6 +46,11 @@ export class Authenticator {
   readonly #unknownUntilMs = new LRUCache<string, number>({ max: credentialLimits.unknownMax })
   /** Lookups in flight, without those that a change has made obsolete. Concurrent requests with the same key share one. */
   readonly #lookups = new Map<string, Promise<Credential>>()
+  /**
+   * The header of the last request of each connection, and the hash of its key: most clients send the same in each request. A key stays in
+   * memory for as long as its connection is open, and only its hash says who the client is.
+   */
+  readonly #last = new WeakMap<object, { readonly header: string; readonly keyHash: string }>()
   readonly #failedAttempts = new FailedAttempts()
   readonly #options: AuthenticatorOptions
   /** Requests whose API key was cached, and requests whose key was not. */
@@ -71,12 +76,10 @@ export class Authenticator {
    */
   async authenticate(
     header: string | undefined,
-    client: { readonly ip: string },
+    client: { readonly ip: string; readonly socket: object },
     identified?: (project: Project) => void,
   ): Promise<Project> {
-    const key = header === undefined ? undefined : SCHEME.exec(header)?.[1]
-    if (key === undefined || !isWellFormedApiKey(key)) throw unauthorized()
-    const keyHash = hashApiKey(key)
+    const keyHash = this.#hashOf(header, client.socket)
     const cached = this.#peek(keyHash)
     if (cached === undefined) this.cacheMisses += 1
     else this.cacheHits += 1
@@ -104,6 +107,17 @@ export class Authenticator {
         if (known.credential.record.projectId === change) known.trustedUntilMs = 0
       }
     }
+  }
+
+  /** The hash of the key in a header. @throws Problem `unauthorized` */
+  #hashOf(header: string | undefined, socket: object): string {
+    const last = this.#last.get(socket)
+    if (last !== undefined && last.header === header) return last.keyHash
+    const key = header === undefined ? undefined : SCHEME.exec(header)?.[1]
+    if (header === undefined || key === undefined || !isWellFormedApiKey(key)) throw unauthorized()
+    const keyHash = hashApiKey(key)
+    this.#last.set(socket, { header, keyHash })
+    return keyHash
   }
 
   #isValid({ record: { deletedAt, expiresAt, revokedAt }, project }: KnownCredential): boolean {

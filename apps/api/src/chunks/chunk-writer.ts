@@ -215,10 +215,11 @@ export class ChunkWriter {
    * @throws QueueFullError if Redis has no room; nothing was enqueued
    * @throws QueueUnavailableError if Redis did not reply in time; the rows may or may not be enqueued
    */
-  async write<Scope>(rows: Rows<Scope>, origin: RequestOrigin = unknownOrigin): Promise<void> {
+  write<Scope>(rows: Rows<Scope>, origin: RequestOrigin = unknownOrigin): Promise<unknown> {
     const gathering = this.#openGathering(this.#anyShard)
     this.#gather(this.#anyShard, gathering, rows, origin)
-    await gathering.stored.promise
+    // All requests of a chunk wait for the same promise.
+    return gathering.stored.promise
   }
 
   /**

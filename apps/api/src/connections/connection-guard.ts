@@ -125,6 +125,7 @@ export class ConnectionGuard {
   }
 }
 
-function hasBody(headers: IncomingHttpHeaders): boolean {
+/** Whether a request has a body, even if it has not arrived. */
+export function hasBody(headers: IncomingHttpHeaders): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }

@@ -17,7 +17,7 @@ import {
   type ZstdOptions,
 } from 'node:zlib'
 import { FairQueue } from '../fair-queue.ts'
-import { Problem, problems } from '../problems.ts'
+import { Problem, retryAfter } from '../problems.ts'
 
 /** The result of the decoders with `info: true`, which Node's types do not declare. */
 interface Decoded {
@@ -125,7 +125,7 @@ function decoderFor(header: string | undefined): Decoder | undefined {
   if (encoding === 'identity') return undefined
   const decoder = decoders.get(encoding)
   if (decoder !== undefined) return decoder
-  throw new Problem('unsupported_encoding', problems.unsupported_encoding.detail, {
+  throw new Problem('unsupported_encoding', undefined, {
     headers: { 'accept-encoding': 'gzip, deflate, br, zstd' },
   })
 }
@@ -177,7 +177,7 @@ export class ContentDecoder {
   async #wait(projectId: string): Promise<void> {
     const { waitingMax, projectWaitingMax } = decodingLimits
     if (this.#queue.size >= waitingMax || this.#queue.sizeOf(projectId) >= projectWaitingMax)
-      throw new Problem('overloaded', problems.overloaded.detail, { headers: { 'retry-after': '1' } })
+      throw retryAfter('overloaded', 1)
     await new Promise<void>((resolve) => this.#queue.push(projectId, resolve))
   }
 }

@@ -1,10 +1,10 @@
+import { isUtf8 } from 'node:buffer'
 import { LabelledCounts } from '@sluice/ops'
 import { type NotAPromise, RejectedBody, type Rows, type ScannedRecords, Scanner } from '@sluice/row-scanner'
 import { IdSource, makeRowPrefix, type RequestStamp, type RowPrefix } from '@sluice/rows'
 import { entryErrorCodes, limits } from '@sluice/schema'
 import { chunkLimits } from '../chunks/chunk-writer.ts'
-import { type FieldError, Problem, type ProblemCode, problems } from '../problems.ts'
-import { checkBody } from './body.ts'
+import { type FieldError, Problem, type ProblemCode } from '../problems.ts'
 
 /** The rows of a request, and its answer once they are stored. */
 export interface ParsedRequest<Scope> {
@@ -56,6 +56,17 @@ export function toSentence(description: string): string {
   return `${description.charAt(0).toUpperCase()}${description.slice(1)}.`
 }
 
+/** @throws Problem `empty_body` */
+export function checkNotEmpty(body: Buffer): void {
+  if (body.length === 0) throw new Problem('empty_body')
+}
+
+/** @throws Problem `empty_body`, `invalid_utf8` */
+export function checkBody(body: Buffer): void {
+  checkNotEmpty(body)
+  if (!isUtf8(body)) throw new Problem('invalid_utf8')
+}
+
 /** Turns the bodies of requests into rows. The largest body takes some milliseconds, whatever it has. */
 export class Intake {
   readonly #scanner: Scanner
@@ -93,7 +104,7 @@ export class Intake {
             'invalid_body',
             'Send an entry object, {"logs": [entries]} or an array of entries.',
           )
-        if (kind === 'wrong-logs') throw new Problem('invalid_body', problems.invalid_body.detail)
+        if (kind === 'wrong-logs') throw new Problem('invalid_body')
         if (entries > limits.entriesPerRequestMax) throw tooManyEntries(entries)
         this.#count(errors)
         if (kind === 'batch')

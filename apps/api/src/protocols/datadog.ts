@@ -1,4 +1,4 @@
-import { checkBody } from '../intake/body.ts'
+import { checkBody } from '../intake/intake.ts'
 import { problems } from '../problems.ts'
 import type { Protocol } from './protocol.ts'
 import { describeError, jsonAnswer, rejectKeyInUrl, statusOf } from './shippers.ts'

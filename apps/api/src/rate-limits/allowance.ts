@@ -1,6 +1,6 @@
 import { withTimeout } from '@sluice/runtime'
 import type { IncomingHttpHeaders } from 'node:http'
-import { Problem } from '../problems.ts'
+import { type Problem, retryAfter } from '../problems.ts'
 import {
   type Amount,
   covers,
@@ -249,8 +249,6 @@ export class Allowance {
   #rejection(cost: Amount): Problem {
     const wait = waitMs(this.#limit, plus(this.#level, lesser(this.#held, nothing)), cost)
     const seconds = Math.max(1, Math.ceil(wait / 1_000))
-    return new Problem('rate_limited', rateLimitedDetail(this.#limit, seconds), {
-      headers: { 'retry-after': String(seconds) },
-    })
+    return retryAfter('rate_limited', seconds, rateLimitedDetail(this.#limit, seconds))
   }
 }

@@ -1,16 +1,15 @@
 import type { Project } from '@sluice/projects'
 import type { Span } from '@sluice/traces'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import type { RequestIdentity, WriteOnce } from '../idempotency/idempotency.ts'
-import { checkContentEncoding, type ContentDecoder } from '../intake/content-encoding.ts'
+import type { ContentDecoder } from '../intake/content-encoding.ts'
 import type { Intake } from '../intake/intake.ts'
-import { checkLength } from '../intake/read-body.ts'
 import type { AnswerCount, RequestCounts } from '../metrics/request-counts.ts'
 import type { BodyBudget, HeldBytes } from '../overload/body-budget.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
-import { Problem, type ProblemCode } from '../problems.ts'
+import type { ProblemCode } from '../problems.ts'
 import type { Allowance } from '../rate-limits/allowance.ts'
 import type { RateLimits } from '../rate-limits/project-rate-limits.ts'
 import { type Amount, largestCost, minus, nothing, plus, positive } from '../rate-limits/rate-limit.ts'
@@ -23,9 +22,6 @@ declare module 'fastify' {
     admission: Admission | null
   }
 }
-
-/** A request with entries. Its body arrives as bytes. */
-export type IntakeRequest = FastifyRequest<{ Body: Buffer | undefined }>
 
 /** What every route that takes entries needs. */
 export interface IntakeDependencies {
@@ -49,7 +45,7 @@ export interface IntakeDependencies {
   readonly traces?: RequestTraces | undefined
 }
 
-/** What is known of a request from its authentication to its response. One for each request, made by `admit`. */
+/** What is known of a request from its authentication to its response. One for each request, made by `receive`. */
 export class Admission implements RequestOrigin {
   readonly id: string
   readonly reply: FastifyReply
@@ -57,6 +53,8 @@ export class Admission implements RequestOrigin {
   readonly startedMs: number
   readonly project: Project
   readonly held: HeldBytes
+  /** Whether the whole body has arrived: the parser may report the end of the request later. */
+  isReceived = false
   /** Null unless the request is traced. */
   span: Span | null = null
   /** Undefined for a request without an idempotency key, and before its body has arrived. */
@@ -122,8 +120,9 @@ export class Admission implements RequestOrigin {
     this.#charged = plus(charged, owed)
   }
 
-  /** Sets the rate limit headers of the response. */
-  showLimits(): void {
+  /** Sets the rate limit headers of the response, and releases what is held. To be called when the response is known. */
+  end(): void {
+    this.held.release()
     if (this.allowance === null) return
     void this.reply
       .header('ratelimit-policy', this.allowance.policy)
@@ -142,55 +141,4 @@ export class Admission implements RequestOrigin {
     if (this.span !== null) this.span.set({ [requestAttributes.isReplay]: true })
     void this.reply.header('idempotency-replayed', 'true')
   }
-}
-
-/** The admission of a request that is authenticated. */
-export function admissionOf({ admission }: FastifyRequest): Admission {
-  if (admission === null) throw new Error('the request is not authenticated')
-  return admission
-}
-
-/**
- * Everything that can reject a request before its body is read.
- *
- * @param authorization the Authorization header, or what stands for it in the protocol of the request
- * @param ownEncoding a value of Content-Encoding that the protocol of the request decodes itself
- */
-export async function admit(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { authenticator, rateLimits, overload, bodies, traces }: IntakeDependencies,
-  authorization: string | undefined,
-  ownEncoding?: string,
-): Promise<void> {
-  const { headers } = request
-  const startedMs = performance.now()
-  await authenticator.authenticate(authorization, request, (project) => {
-    const held = bodies.open(project.id)
-    request.admission = new Admission(reply, startedMs, project, rateLimits(project), held)
-  })
-  const admission = admissionOf(request)
-  if (traces !== undefined) admission.span = traces.start(request, admission)
-  admission.allowance?.rejectEarly(headers)
-  overload.check()
-  const encoding = headers['content-encoding']
-  if (encoding !== ownEncoding) checkContentEncoding(encoding)
-  checkCharset(request)
-  if (headers.expect === undefined) return
-  // Last: the client need not send a body that is rejected.
-  checkLength(headers, admission.held)
-  reply.raw.writeContinue()
-}
-
-/** The error handler of a route that takes entries: every response to an authenticated request has the rate limit headers. @throws the error */
-export function rejectWithLimits(error: Error, { admission }: FastifyRequest): never {
-  admission?.showLimits()
-  throw error
-}
-
-/** @throws Problem `unsupported_media_type` */
-function checkCharset({ headers }: FastifyRequest): void {
-  const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(headers['content-type'] ?? '')?.[1]
-  if (charset === undefined || /^utf-?8$/i.test(charset)) return
-  throw new Problem('unsupported_media_type', 'JSON is UTF-8; omit the charset.')
 }

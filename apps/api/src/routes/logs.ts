@@ -1,19 +1,20 @@
 import type { Owned } from '@sluice/row-scanner'
 import type { FastifyInstance } from 'fastify'
-import { type Answer, sendAnswer } from '../answer.ts'
+import type { Answer } from '../answer.ts'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import { logsPaths } from '../http-contract.ts'
 import type { ParsedRequest } from '../intake/intake.ts'
 import type { AnswerCount } from '../metrics/request-counts.ts'
 import { logsOperation } from '../openapi/operations.ts'
 import { OTLP_PROTOBUF, readJson, readProtobuf, rejectOtlp } from '../protocols/otlp/otlp.ts'
-import { admit, type Admission, type IntakeDependencies, rejectWithLimits } from './admission.ts'
+import type { Admission, IntakeDependencies } from './admission.ts'
 import { rejectOtherMethods } from './protocols.ts'
-import { readBytes, withBody } from './receive-body.ts'
+import { receive } from './receive.ts'
 import { takeRecords } from './take-records.ts'
 
 const JSON_TYPE = 'application/json'
 const NDJSON_TYPE = 'application/x-ndjson'
+const mediaTypes = [JSON_TYPE, NDJSON_TYPE, OTLP_PROTOBUF]
 
 /**
  * `POST` of an entry or a batch request: admitted before its body is read, then received and charged for its bytes, then parsed, charged
@@ -21,28 +22,23 @@ const NDJSON_TYPE = 'application/x-ndjson'
  */
 export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies): void {
   const { counts } = dependencies
-  // The body arrives as bytes. The intake decides whether they are UTF-8, JSON and entries.
-  app.addContentTypeParser([JSON_TYPE, NDJSON_TYPE, OTLP_PROTOBUF], readBytes)
-
   for (const url of logsPaths) {
     rejectOtherMethods(app, url, ['POST'])
     const accepted = counts.countOf(url, 'POST', 202)
     const countOf = (status: number): AnswerCount =>
       status === 202 ? accepted : counts.countOf(url, 'POST', status)
-    app.post<{ Body: Buffer | undefined }>(url, {
-      config: { reject: rejectOtlp, operation: logsOperation(url) },
-      onRequest: (request, reply) => admit(request, reply, dependencies, request.headers.authorization),
-      errorHandler: rejectWithLimits,
-      handler: async (request, reply) => {
-        const { mediaType = '' } = request
-        const answer = await withBody(request, dependencies, (body, admission) =>
-          mediaType === OTLP_PROTOBUF
+    app.post(url, { config: { reject: rejectOtlp, operation: logsOperation(url) } }, (request, reply) =>
+      receive(
+        request,
+        reply,
+        { authorization: request.headers.authorization, mediaTypes },
+        dependencies,
+        (body, admission) =>
+          request.mediaType === OTLP_PROTOBUF
             ? takeRecords(readProtobuf(body), body, admission, countOf, dependencies)
-            : takeEntries(body, mediaType === NDJSON_TYPE, admission, countOf, dependencies),
-        )
-        return typeof answer === 'string' ? answer : sendAnswer(reply, answer)
-      },
-    })
+            : takeEntries(body, request.mediaType === NDJSON_TYPE, admission, countOf, dependencies),
+      ),
+    )
   }
 }
 
@@ -83,7 +79,7 @@ async function takeEntries(
 
 /** A request whose rows were passed to the writer, or a request with a copy of its rows that is not stored yet. */
 type ReadRequest =
-  | { readonly answer: string; readonly rows: number; readonly stored: Promise<void> }
+  | { readonly answer: string; readonly rows: number; readonly stored: Promise<unknown> }
   | { readonly charged: Promise<void> | undefined; readonly parsed: ParsedRequest<Owned> }
 
 /**

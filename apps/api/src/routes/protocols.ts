@@ -1,4 +1,4 @@
-import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyContextConfig, FastifyInstance } from 'fastify'
 import { METHODS } from 'node:http'
 import { type Answer, sendAnswer } from '../answer.ts'
 import { datadogLogs } from '../protocols/datadog.ts'
@@ -7,8 +7,8 @@ import { lokiPush } from '../protocols/loki/push.ts'
 import type { Protocol } from '../protocols/protocol.ts'
 import { splunkHec } from '../protocols/splunk-hec.ts'
 import { Problem, problems } from '../problems.ts'
-import { admit, type IntakeDependencies, rejectWithLimits } from './admission.ts'
-import { readBytes, withBody } from './receive-body.ts'
+import type { IntakeDependencies } from './admission.ts'
+import { receive } from './receive.ts'
 import { takeRecords } from './take-records.ts'
 
 declare module 'fastify' {
@@ -19,7 +19,6 @@ declare module 'fastify' {
 }
 
 interface ProtocolRoute {
-  Body: Buffer | undefined
   Params: Readonly<Record<string, string>>
   Querystring: Readonly<Record<string, unknown>>
 }
@@ -35,8 +34,6 @@ export async function protocolRoutes(
   dependencies: IntakeDependencies,
   served: readonly Protocol[] = protocols,
 ): Promise<void> {
-  // Shippers send many media types for the same content. Only the protocol knows what a body must be.
-  app.addContentTypeParser('*', readBytes)
   for (const protocol of served) {
     for (const path of protocol.paths) addRoute(app, path, protocol, dependencies)
     for (const fixed of protocol.fixedAnswers ?? []) {
@@ -63,28 +60,18 @@ function addRoute(
     method: [...methods],
     url: path,
     config: { reject, takesPut: methods.includes('PUT') },
-    onRequest: async (request, reply) => {
-      protocol.check?.(request)
-      await admit(request, reply, dependencies, protocol.authorization(request.headers), encoding?.name)
-    },
-    errorHandler: rejectWithLimits,
     handler: async (request, reply) => {
+      protocol.check?.(request)
       const answers = countOf(request.method)
-      const answer = await withBody(
-        request,
-        dependencies,
-        async (body, admission) =>
-          takeRecords(protocol.read(body, request), body, admission, answers, dependencies),
-        encoding,
+      // Shippers send many media types for the same content. Only the protocol knows what a body must be.
+      const taken = { authorization: protocol.authorization(request.headers), encoding }
+      return receive(request, reply, taken, dependencies, async (body, admission) =>
+        takeRecords(protocol.read(body, request), body, admission, answers, dependencies),
       )
-      // The response may wait for its client for long. The body is not held any more.
-      request.body = undefined
-      return sendAnswer(reply, answer)
     },
   })
 }
 
-/** Responds before the body is read: Fastify reads the body of an OPTIONS request, and no handler would release it. */
 function addAnswer(
   app: FastifyInstance,
   path: string,
@@ -94,12 +81,16 @@ function addAnswer(
   { authenticator, counts }: IntakeDependencies,
   needsKey = false,
 ): void {
-  async function respond(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    if (needsKey) await authenticator.authenticate(authorization(request.headers), request)
-    counts.countOf(path, request.method, answer.status).count += 1
-    return sendAnswer(reply, answer)
-  }
-  app.route({ method: [...methods], url: path, config: { reject }, onRequest: respond, handler: respond })
+  app.route({
+    method: [...methods],
+    url: path,
+    config: { reject },
+    handler: async (request, reply) => {
+      if (needsKey) await authenticator.authenticate(authorization(request.headers), request)
+      counts.countOf(path, request.method, answer.status).count += 1
+      return sendAnswer(reply, answer)
+    },
+  })
 }
 
 /**
@@ -113,19 +104,15 @@ export function rejectOtherMethods(
   allowed: readonly string[],
   config: FastifyContextConfig = {},
 ): void {
-  for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   const { method_not_allowed: standard } = problems
   const detail = allowed.includes('POST') ? standard.detail : `Use ${allowed.join(' or ')}.`
-  const methodNotAllowed = (): Problem =>
-    new Problem('method_not_allowed', detail, { headers: { allow: allowed.join(', ') } })
   app.route({
     method: METHODS.filter((method) => !allowed.includes(method)),
     url,
     exposeHeadRoute: false,
     config,
-    onRequest: (_request, _reply, done) => done(methodNotAllowed()),
     handler: () => {
-      throw methodNotAllowed()
+      throw new Problem('method_not_allowed', detail, { headers: { allow: allowed.join(', ') } })
     },
   })
 }

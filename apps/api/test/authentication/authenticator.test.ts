@@ -5,7 +5,7 @@ import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { Problem } from '../../src/problems.ts'
 import { authenticatorOptions, FakeRegistry } from '../support/fake-registry.ts'
 
-const CLIENT = { ip: '192.0.2.1' }
+const CLIENT = { ip: '192.0.2.1', socket: {} }
 
 const revokedAt = '2026-11-19T00:00:00.000Z'
 

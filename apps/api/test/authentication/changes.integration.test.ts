@@ -7,7 +7,7 @@ import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { Problem } from '../../src/problems.ts'
 import { authenticatorOptions } from '../support/fake-registry.ts'
 
-const CLIENT = { ip: '192.0.2.1' }
+const CLIENT = { ip: '192.0.2.1', socket: {} }
 
 let prefix: string
 let connections: RedisConnection[]

@@ -22,7 +22,7 @@ beforeEach(() => {
 
 /** The id of the project, or the problem. */
 const authenticate = (key: string, ip: string): Promise<string | Problem> =>
-  authenticator.authenticate(`Bearer ${key}`, { ip }).then(
+  authenticator.authenticate(`Bearer ${key}`, { ip, socket: {} }).then(
     ({ id }) => id,
     (error: unknown) => {
       if (error instanceof Problem) return error

@@ -18,7 +18,7 @@ const addAt = (index: number): PendingAdd => {
   return add
 }
 const rowsOf = (...names: readonly string[]): Rows<Owned> => ownedRows(names.length, namedRows(...names))
-const writeRows = (...names: readonly string[]): Promise<void> => writer.write(rowsOf(...names))
+const writeRows = (...names: readonly string[]): Promise<unknown> => writer.write(rowsOf(...names))
 /** The name of a row whose block has this many bytes. */
 const nameOf = (bytes: number): string => {
   const name = 'a'.repeat(bytes)
@@ -26,7 +26,7 @@ const nameOf = (bytes: number): string => {
 }
 const manyRows = (count: number): Rows<Owned> => rowsOf(...Array.from({ length: count }, () => 'a'))
 const fullChunk = manyRows(chunkLimits.rowsMax)
-const outcome = (promise: Promise<void>): Promise<string> =>
+const outcome = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
     () => 'written',
     (error: Error) => error.name,
@@ -145,7 +145,7 @@ describe('a busy writer', () => {
   })
 
   it('sends full chunks without waiting, up to the limit of adds in flight', async () => {
-    const writes: Promise<void>[] = []
+    const writes: Promise<unknown>[] = []
     for (let i = 0; i < chunkLimits.addsInFlightMax + 2; i += 1) {
       writes.push(writer.write(fullChunk))
       await turn()
@@ -190,7 +190,7 @@ describe('a writer of several queues', () => {
   })
 
   it('has one add in flight for each queue, and as many more for full chunks as a writer of one queue', async () => {
-    const writes: Promise<void>[] = []
+    const writes: Promise<unknown>[] = []
     for (let i = 0; i < QUEUES + 2; i += 1) {
       writes.push(writeRows(`${i}`))
       await turn()

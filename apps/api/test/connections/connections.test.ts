@@ -253,6 +253,17 @@ it('garbage after complete requests gets its response after them and does not af
   await expect.poll(() => connection.isEnded).toBe(true)
 })
 
+it('garbage after a body that is rejected gets its response', async () => {
+  const connection = await api.connect()
+  // The key of the second request is known, so its body is rejected before the parser reports its end.
+  connection.write(postText(api.key, entryText))
+  await expectResponses(connection, 202)
+  connection.write(postText(api.key, '{'))
+  await expectResponses(connection, 202, 400)
+  connection.write('garbage\r\n\r\n')
+  await expectResponses(connection, 202, 400, 400)
+})
+
 it('an idle connection keeps nothing of its last request', async () => {
   const connections: HttpConnection[] = []
   const open = async (count: number): Promise<number> => {

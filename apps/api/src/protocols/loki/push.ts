@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Answer } from '../../answer.ts'
-import { checkBody } from '../../intake/body.ts'
+import { checkBody } from '../../intake/intake.ts'
 import { problems } from '../../problems.ts'
 import type { Outcome, Protocol } from '../protocol.ts'
 import { asBearer, describeError } from '../shippers.ts'

@@ -1,5 +1,5 @@
 import { limits } from '@sluice/schema'
-import { checkNotEmpty } from '../../intake/body.ts'
+import { checkNotEmpty } from '../../intake/intake.ts'
 import { Problem, problems } from '../../problems.ts'
 
 /** An element of three bytes copies at most 64 bytes. A block that declares more is malformed: no memory is allocated for it. */
