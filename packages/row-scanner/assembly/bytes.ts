@@ -1,8 +1,6 @@
 /** The bytes with a meaning in JSON or in ClickHouse's TabSeparated format. */
-export const BACKSPACE: u8 = 0x08
 export const TAB: u8 = 0x09
 export const NEWLINE: u8 = 0x0a
-export const FORM_FEED: u8 = 0x0c
 export const CARRIAGE_RETURN: u8 = 0x0d
 export const SPACE: u8 = 0x20
 export const QUOTE: u8 = 0x22
@@ -13,19 +11,13 @@ export const DOT: u8 = 0x2e
 export const SLASH: u8 = 0x2f
 export const ZERO: u8 = 0x30
 export const COLON: u8 = 0x3a
-export const UPPER_E: u8 = 0x45
 export const UPPER_T: u8 = 0x54
 export const UPPER_Z: u8 = 0x5a
 export const OPEN_BRACKET: u8 = 0x5b
 export const BACKSLASH: u8 = 0x5c
 export const CLOSE_BRACKET: u8 = 0x5d
 export const LOWER_A: u8 = 0x61
-export const LOWER_B: u8 = 0x62
 export const LOWER_E: u8 = 0x65
-export const LOWER_F: u8 = 0x66
-export const LOWER_N: u8 = 0x6e
-export const LOWER_R: u8 = 0x72
-export const LOWER_T: u8 = 0x74
 export const LOWER_U: u8 = 0x75
 export const OPEN_BRACE: u8 = 0x7b
 export const CLOSE_BRACE: u8 = 0x7d
@@ -35,12 +27,16 @@ export function isDigit(byte: u8): bool {
   return <u8>(byte - ZERO) < 10
 }
 
-/** Whether two strings of a length are the same. Up to seven bytes after them are read. */
+/** A mask of the first of sixteen bytes. @param count at most 16 */
+export function firstOf(count: i32): v128 {
+  return i8x16.lt_u(i64x2(0x0706050403020100, 0x0f0e0d0c0b0a0908), i8x16.splat(<i8>count))
+}
+
+/** Whether two strings of a length are the same. Up to fifteen bytes after them are read. */
 export function isEqual(a: i32, b: i32, bytes: i32): bool {
-  const end = a + bytes - 8
-  for (; a <= end; a += 8, b += 8) if (load<u64>(a) !== load<u64>(b)) return false
-  const left = end + 8 - a
-  return left === 0 || (load<u64>(a) ^ load<u64>(b)) << (<u64>(64 - (left << 3))) === 0
+  for (; bytes > 16; bytes -= 16, a += 16, b += 16)
+    if (v128.any_true(v128.xor(v128.load(a), v128.load(b)))) return false
+  return !v128.any_true(v128.and(v128.xor(v128.load(a), v128.load(b)), firstOf(bytes)))
 }
 
 /** Above this length, `memory.copy` is faster. */

@@ -6,7 +6,7 @@ import { Field, fieldAfter } from './fields'
 import { errorsPerEntryMax, metadataBytesMax, metadataDepthMax, metadataNamesMax } from './limits'
 import { FIELDS, UNKNOWN } from './memory'
 import { Metadata } from './metadata'
-import { countNames, NamesOf } from './names'
+import { countNames, Taken } from './names'
 import { characters, LONE } from './strings'
 import { Path } from './surrogates'
 import { CLEAN, NULL, Node, NODE_BYTES, OBJECT, REPEATED, STRING } from './tape'
@@ -102,11 +102,11 @@ function checkField(field: Field, address: i32): void {
 /** Unknown fields become metadata, unless the metadata has a member with the name. */
 function leaveOutNamesOf(metadata: i32): void {
   if (unknownEnd === UNKNOWN) return
-  NamesOf.index(metadata, countNames(metadata))
+  Taken.beginWith(metadata)
   let kept = UNKNOWN
   for (let at = UNKNOWN; at < unknownEnd; at += 4) {
     const address = load<i32>(at)
-    if (NamesOf.has(Node.of(address))) continue
+    if (Taken.find(Node.of(address)) !== 0) continue
     store<i32>(kept, address)
     kept += 4
   }

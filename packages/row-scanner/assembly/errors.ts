@@ -53,10 +53,6 @@ export class Errors {
     Errors.pathsEnd = PATHS
   }
 
-  static get last(): EntryError {
-    return changetype<EntryError>(ERRORS + (Errors.count - 1) * ERROR_BYTES)
-  }
-
   static add(index: i32, code: i32, where: i32): EntryError {
     const error = changetype<EntryError>(ERRORS + min(Errors.count, ERRORS_MAX - 1) * ERROR_BYTES)
     Errors.count = min(Errors.count + 1, ERRORS_MAX)
@@ -80,15 +76,9 @@ export class Errors {
 
   /** Keeps a path that was written at `pathsEnd`, or leaves it out if there is no room for another one after it. */
   static addPath(error: EntryError, start: i32, end: i32): void {
-    if (!Errors.keepPath(end)) return
+    if (end + PATH_ROOM > PATHS + PATHS_BYTES_MAX) return
+    Errors.pathsEnd = max(Errors.pathsEnd, end)
     error.pathStart = start
     error.pathEnd = end
-  }
-
-  /** @returns false if there is no room for another path after it */
-  static keepPath(end: i32): bool {
-    if (end + PATH_ROOM > PATHS + PATHS_BYTES_MAX) return false
-    Errors.pathsEnd = max(Errors.pathsEnd, end)
-    return true
   }
 }

@@ -6,6 +6,7 @@ import { Field, fieldAfter } from './fields'
 import { Ids } from './ids'
 import { entriesPerRequestMax } from './limits'
 import { newlineFrom } from './lines'
+import { Literal, literal } from './literals'
 import { BODY, TAPE } from './memory'
 import { Records } from './records'
 import { Rows } from './rows'
@@ -127,8 +128,8 @@ function takeRoot(): i32 {
   for (let address = TAPE + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
     const name = Node.of(address)
     if (name.has(REPEATED)) continue
-    if (isLogs(name)) logs = name.next
-    else if (isResourceLogs(name)) hasResourceLogs = true
+    if (Literal.of(LOGS).isName(name)) logs = name.next
+    else if (Literal.of(RESOURCE_LOGS).isName(name)) hasResourceLogs = true
     else if (isOfEveryEntry(name)) isLikeEntry = true
   }
   if (logs !== 0) return Node.of(logs).kind === ARRAY ? takeEntries(logs) : WRONG_LOGS
@@ -138,18 +139,8 @@ function takeRoot(): i32 {
   return SINGLE
 }
 
-/** `logs`, `resource` and `Logs`, as little-endian numbers. */
-const LOGS: u32 = 0x73676f6c
-const RESOURCE: u64 = 0x656372756f736572
-const UPPER_LOGS: u32 = 0x73676f4c
-
-function isLogs(name: Node): bool {
-  return name.bytes === 4 && load<u32>(name.start) === LOGS
-}
-
-function isResourceLogs(name: Node): bool {
-  return name.bytes === 12 && load<u64>(name.start) === RESOURCE && load<u32>(name.start + 8) === UPPER_LOGS
-}
+const LOGS = literal('logs')
+const RESOURCE_LOGS = literal('resourceLogs')
 
 function isOfEveryEntry(name: Node): bool {
   const field = fieldAfter(-1, name)

@@ -124,8 +124,13 @@ function passNumber(): i32 {
 }
 
 function digitsEnd(at: i32): i32 {
-  while (isDigit(load<u8>(at))) at += 1
-  return at
+  while (true) {
+    const digits = i8x16.sub(v128.load(at), i8x16.splat(ZERO))
+    // The highest bits are set, so that there is always one.
+    const others = ~i8x16.bitmask(i8x16.lt_u(digits, i8x16.splat(10)))
+    at += min(16, ctz(others))
+    if ((others & 0xffff) !== 0) return at
+  }
 }
 
 /** The literals of JSON: their first four bytes, or their last four, as one little-endian number. */

@@ -1,4 +1,4 @@
-import { COLON, QUOTE } from './bytes'
+import { COLON, isEqual, QUOTE } from './bytes'
 import { LITERAL_BYTES, LITERALS, LITERALS_MAX } from './memory'
 import { Node } from './tape'
 
@@ -28,24 +28,8 @@ export class Literal {
 
   /** Whether the bytes of the literal are at an address. */
   isAt(at: i32): bool {
-    const bytes = this.bytes
-    const start = this.start
-    if (bytes >= 16) return isSame16(at, start) && isSame16(at + bytes - 16, start + bytes - 16)
-    if (bytes >= 8) {
-      const last = bytes - 8
-      return load<u64>(at) === load<u64>(start) && load<u64>(at + last) === load<u64>(start + last)
-    }
-    if (bytes >= 4) {
-      const last = bytes - 4
-      return load<u32>(at) === load<u32>(start) && load<u32>(at + last) === load<u32>(start + last)
-    }
-    for (let i = 0; i < bytes; i += 1) if (load<u8>(at + i) !== load<u8>(start + i)) return false
-    return true
+    return isEqual(at, this.start, this.bytes)
   }
-}
-
-function isSame16(a: i32, b: i32): bool {
-  return !v128.any_true(v128.xor(v128.load(a), v128.load(b)))
 }
 
 /** After the length and a quote. */

@@ -1,33 +1,10 @@
-import {
-  BACKSLASH,
-  BACKSPACE,
-  CARRIAGE_RETURN,
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COLON,
-  COMMA,
-  copy,
-  FORM_FEED,
-  LOWER_B,
-  LOWER_F,
-  LOWER_N,
-  LOWER_R,
-  LOWER_T,
-  LOWER_U,
-  NEWLINE,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-  TAB,
-  ZERO,
-} from './bytes'
-
+import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, copy } from './bytes'
+import { OPEN_BRACE, OPEN_BRACKET, QUOTE } from './bytes'
 import { metadataBytesMax } from './limits'
-
 import { METADATA } from './memory'
 import { countNames } from './names'
 import { base64Bytes, writeScalar } from './scalars'
-import { ESCAPED, hexDigit, stops } from './strings'
+import { ESCAPE_LETTERS, ESCAPED, ESCAPED_BYTES, hexDigit, stops, translate } from './strings'
 import { BYTES, CLEAN, HEX, Node, NODE_BYTES, OBJECT, REPEATED, STRING, TEXT } from './tape'
 
 /**
@@ -191,34 +168,18 @@ export class Metadata {
   }
 }
 
+/** `\u00`, as one little-endian number. */
+const UNICODE: u32 = 0x3030755c
+
 function writeEscape(to: i32, byte: u8): i32 {
-  store<u8>(to, BACKSLASH)
-  const letter = letterOf(byte)
-  store<u8>(to + 1, letter)
-  if (letter !== LOWER_U) return to + 2
-  store<u8>(to + 2, ZERO)
-  store<u8>(to + 3, ZERO)
+  const letter = translate(byte, ESCAPED_BYTES, ESCAPE_LETTERS)
+  if (letter >= 0) {
+    store<u8>(to, BACKSLASH)
+    store<u8>(to + 1, <u8>letter)
+    return to + 2
+  }
+  store<u32>(to, UNICODE)
   store<u8>(to + 4, hexDigit(byte >> 4))
   store<u8>(to + 5, hexDigit(byte & 15))
   return to + 6
-}
-
-function letterOf(byte: u8): u8 {
-  switch (byte) {
-    case QUOTE:
-    case BACKSLASH:
-      return byte
-    case BACKSPACE:
-      return LOWER_B
-    case TAB:
-      return LOWER_T
-    case NEWLINE:
-      return LOWER_N
-    case FORM_FEED:
-      return LOWER_F
-    case CARRIAGE_RETURN:
-      return LOWER_R
-    default:
-      return LOWER_U
-  }
 }

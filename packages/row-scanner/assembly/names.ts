@@ -1,4 +1,4 @@
-import { copy, isEqual, QUOTE } from './bytes'
+import { copy, firstOf, isEqual, QUOTE } from './bytes'
 import { writeInteger } from './integers'
 import { NAMES, TABLE, TABLE_SLOTS } from './memory'
 import { decode, ESCAPED, LONE } from './strings'
@@ -51,53 +51,19 @@ const HASH_FACTOR: u64 = 0x9e3779b97f4a7c15
 export function hashOf(from: i32, end: i32): i32 {
   let hash = seed ^ <u64>(end - from)
   let at = from
-  for (; at + 8 <= end; at += 8) hash = rotl(hash ^ load<u64>(at), 29) * HASH_FACTOR
-  const left = end - at
-  if (left > 0) hash = rotl(hash ^ (load<u64>(at) & (<u64>-1 >> (64 - (left << 3)))), 31) * HASH_FACTOR
+  for (; at + 16 <= end; at += 16) hash = mix(mix(hash, load<u64>(at)), load<u64>(at, 8))
+  // Names are short, and of any length: their last bytes are taken without a branch.
+  const last = v128.and(v128.load(at), firstOf(end - at))
+  hash = mix(mix(hash, i64x2.extract_lane(last, 0)), i64x2.extract_lane(last, 1))
   return <i32>(hash >> 32) & HASH_MASK
 }
 
-/** Up to this number of names, each is compared with all earlier ones. */
-const FEW_NAMES: i32 = 8
-
-/**
- * Finds members with the same name. As for JSON.parse, the first one keeps its place and gets the value of the last one. The others are marked
- * as repeated.
- *
- * @param object the address of an object whose members are on the tape, up to its end
- * @returns whether there are any
- */
-export function hasRepeated(object: i32, count: i32): bool {
-  return count <= FEW_NAMES ? compareAll(object, count) : compareByTable(object, count)
-}
-
-function compareAll(object: i32, count: i32): bool {
-  let found = false
-  let address = object + NODE_BYTES
-  for (let i = 1; i < count; i += 1) {
-    address = Node.of(address + NODE_BYTES).next
-    const name = Node.of(address)
-    let other = object + NODE_BYTES
-    for (let j = 0; j < i; j += 1) {
-      if (isSame(Node.of(other), name)) {
-        if (!Node.of(other).has(REPEATED)) {
-          merge(Node.of(other), name)
-          found = true
-        }
-      }
-      other = Node.of(other + NODE_BYTES).next
-    }
-  }
-  return found
+function mix(hash: u64, bytes: u64): u64 {
+  return rotl(hash ^ bytes, 29) * HASH_FACTOR
 }
 
 export function isSame(a: Node, b: Node): bool {
   return ((a.head ^ b.head) & HASH_MASK) === 0 && a.bytes === b.bytes && isEqual(a.start, b.start, a.bytes)
-}
-
-function merge(first: Node, repeated: Node): void {
-  first.next = repeated.next
-  repeated.head |= REPEATED
 }
 
 @unmanaged
@@ -111,75 +77,22 @@ const SLOT_BYTES: i32 = 8
 let generation: i32 = 0
 let mask: i32 = 0
 
-function clearTable(count: i32): void {
-  generation += 1
-  let bits = 4
-  while (1 << bits < count * 2 && 1 << bits < TABLE_SLOTS) bits += 1
-  mask = (1 << bits) - 1
-}
-
-/** Finds the slot of a name, or the empty one for it, by open addressing. */
-function slotOf(name: Node): Slot {
-  let index = (name.head >>> 8) & mask
-  while (true) {
-    const slot = changetype<Slot>(TABLE + index * SLOT_BYTES)
-    if (slot.generation !== generation || isSame(Node.of(slot.name), name)) return slot
-    index = (index + 1) & mask
-  }
-}
-
-function compareByTable(object: i32, count: i32): bool {
-  clearTable(count)
-  let found = false
-  let address = object + NODE_BYTES
-  for (let i = 0; i < count; i += 1) {
-    const name = Node.of(address)
-    const slot = slotOf(name)
-    if (slot.generation === generation) {
-      merge(Node.of(slot.name), name)
-      found = true
-    } else {
-      slot.generation = generation
-      slot.name = address
-    }
-    address = Node.of(address + NODE_BYTES).next
-  }
-  return found
-}
-
-/** The number of different names of an object. */
-export function countNames(object: i32): i32 {
-  let count = 0
-  const end = Node.of(object).next
-  for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
-    if (!Node.of(address).has(REPEATED)) count += 1
-  return count
-}
-
-/** The names of one object. */
-export class NamesOf {
-  static index(object: i32, count: i32): void {
-    clearTable(count)
-    const end = Node.of(object).next
-    for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
-      const name = Node.of(address)
-      if (name.has(REPEATED)) continue
-      const slot = slotOf(name)
-      slot.generation = generation
-      slot.name = address
-    }
-  }
-
-  static has(name: Node): bool {
-    return slotOf(name).generation === generation
-  }
-}
-
 /** Names to which further ones are added, one by one. */
 export class Taken {
   /** @param count of all names */
   static begin(count: i32): void {
-    clearTable(count)
+    generation += 1
+    let bits = 5
+    while (1 << bits < count * 2 && 1 << bits < TABLE_SLOTS) bits += 1
+    mask = (1 << bits) - 1
+  }
+
+  /** Takes the names of an object. */
+  static beginWith(object: i32): void {
+    Taken.begin(countNames(object))
+    const end = Node.of(object).next
+    for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
+      if (!Node.of(address).has(REPEATED)) Taken.take(address)
   }
 
   /** The node of the same name; 0 if it was not taken. */
@@ -196,6 +109,68 @@ export class Taken {
     slot.name = address
     return true
   }
+}
+
+/** Finds the slot of a name, or the empty one for it, by open addressing. */
+function slotOf(name: Node): Slot {
+  let index = (name.head >>> 8) & mask
+  while (true) {
+    const slot = changetype<Slot>(TABLE + index * SLOT_BYTES)
+    if (slot.generation !== generation || isSame(Node.of(slot.name), name)) return slot
+    index = (index + 1) & mask
+  }
+}
+
+/**
+ * Finds members with the same name. As for JSON.parse, the first one keeps its place and gets the value of the last one. The others are marked
+ * as repeated.
+ *
+ * @param object the address of an object whose members are on the tape, up to its end
+ * @returns whether there are any
+ */
+export function hasRepeated(object: i32, count: i32): bool {
+  if (count <= FEW_NAMES && !mayRepeat(object, count)) return false
+  Taken.begin(count)
+  let found = false
+  let address = object + NODE_BYTES
+  for (let i = 0; i < count; i += 1) {
+    const name = Node.of(address)
+    if (!Taken.take(address)) {
+      Node.of(Taken.find(name)).next = name.next
+      name.head |= REPEATED
+      found = true
+    }
+    address = Node.of(address + NODE_BYTES).next
+  }
+  return found
+}
+
+/** Most objects have fewer names than these, and none that two bits of its hash do not tell from those before it. */
+const FEW_NAMES: i32 = 16
+
+function mayRepeat(object: i32, count: i32): bool {
+  let first: u64 = 0
+  let second: u64 = 0
+  let address = object + NODE_BYTES
+  for (let i = 0; i < count; i += 1) {
+    const hash = <u64>(Node.of(address).head >>> 8)
+    const a = (<u64>1) << (hash & 63)
+    const b = (<u64>1) << ((hash >> 6) & 63)
+    if ((first & a) !== 0 && (second & b) !== 0) return true
+    first |= a
+    second |= b
+    address = Node.of(address + NODE_BYTES).next
+  }
+  return false
+}
+
+/** The number of different names of an object. */
+export function countNames(object: i32): i32 {
+  let count = 0
+  const end = Node.of(object).next
+  for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
+    if (!Node.of(address).has(REPEATED)) count += 1
+  return count
 }
 
 /** Adds the name `name_2` for `name` to the tape. @returns its node */

@@ -7,6 +7,8 @@ import { Node, NUMBER, STRING } from './tape'
 
 /** Exponents are read up to this. No body has as many digits. */
 const EXPONENT_MAX: i32 = 100_000_000
+/** Any digit may follow a smaller number. */
+const TENTH: u64 = u64.MAX_VALUE / 10
 
 /** A decimal number: its first digits as an integer, times ten to the exponent. */
 export class Decimal {
@@ -24,7 +26,7 @@ export class Decimal {
     let exponent = Decimal.exponent
     if (value === 0) return true
     for (; exponent < 0 && value % 10 === 0; exponent += 1) value /= 10
-    for (; exponent > 0 && value <= u64.MAX_VALUE / 10; exponent -= 1) value *= 10
+    for (; exponent > 0 && value <= TENTH; exponent -= 1) value *= 10
     if (exponent !== 0 || Decimal.isRounded) return false
     Decimal.value = Decimal.isNegative ? -value : value
     return Decimal.isNegative ? isSigned && value <= largest + 1 : value <= largest
@@ -53,17 +55,21 @@ export class Decimal {
   }
 
   private static readDigits(at: i32, end: i32, decimals: i32): i32 {
+    let value = Decimal.value
+    let exponent = Decimal.exponent
     for (; isDigit(byteAt(at, end)); at += 1) {
       const digit = <u64>(load<u8>(at) - ZERO)
-      Decimal.exponent -= decimals
-      if (!Decimal.isFull && Decimal.value <= (u64.MAX_VALUE - digit) / 10)
-        Decimal.value = Decimal.value * 10 + digit
+      exponent -= decimals
+      if (!Decimal.isFull && (value < TENTH || (value === TENTH && digit <= u64.MAX_VALUE % 10)))
+        value = value * 10 + digit
       else {
         Decimal.isFull = true
-        Decimal.exponent += 1
+        exponent += 1
         if (digit !== 0) Decimal.isRounded = true
       }
     }
+    Decimal.value = value
+    Decimal.exponent = exponent
     return at
   }
 

@@ -93,24 +93,8 @@ function digitOf(value: u32): u8 {
 
 /** Writes bytes as lower-case hexadecimal digits, sixteen bytes at a time. */
 function writeHex(to: i32, from: i32, end: i32): i32 {
-  const digits = i8x16(
-    0x30,
-    0x31,
-    0x32,
-    0x33,
-    0x34,
-    0x35,
-    0x36,
-    0x37,
-    0x38,
-    0x39,
-    0x61,
-    0x62,
-    0x63,
-    0x64,
-    0x65,
-    0x66,
-  )
+  // `0123456789abcdef`
+  const digits = i64x2(0x3736353433323130, 0x6665646362613938)
   for (let at = from; at < end; at += 16) {
     const bytes = v128.load(at)
     const high = i8x16.swizzle(digits, i8x16.shr_u(bytes, 4))

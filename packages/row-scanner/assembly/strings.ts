@@ -1,23 +1,4 @@
-import {
-  BACKSLASH,
-  BACKSPACE,
-  CARRIAGE_RETURN,
-  FORM_FEED,
-  isDigit,
-  LOWER_A,
-  LOWER_B,
-  LOWER_F,
-  LOWER_N,
-  LOWER_R,
-  LOWER_T,
-  LOWER_U,
-  NEWLINE,
-  QUOTE,
-  SLASH,
-  SPACE,
-  TAB,
-  ZERO,
-} from './bytes'
+import { BACKSLASH, firstOf, isDigit, LOWER_A, LOWER_U, NEWLINE, QUOTE, SPACE, ZERO } from './bytes'
 
 /** Flags of a string, in the head of its node. */
 export const ESCAPED: i32 = 0x10
@@ -33,15 +14,6 @@ export function stops(at: i32): i32 {
       i8x16.lt_u(bytes, i8x16.splat(SPACE)),
     ),
   )
-}
-
-/** The place of the first backslash; or a place at or after `end`. */
-export function backslashFrom(at: i32, end: i32): i32 {
-  for (; at < end; at += 16) {
-    const bits = i8x16.bitmask(i8x16.eq(v128.load(at), i8x16.splat(BACKSLASH)))
-    if (bits !== 0) return at + ctz(bits)
-  }
-  return end
 }
 
 /** A valid escape, decoded. */
@@ -85,34 +57,31 @@ export class Escape {
   }
 }
 
+/** The letters after a backslash and the bytes that they stand for, the first one in the lowest byte. */
+export const ESCAPE_LETTERS: u64 = 0x74726e66622f5c22
+export const ESCAPED_BYTES: u64 = 0x090d0a0c082f5c22
+
+/** The byte in `to` at the place that a byte has in `from`; negative if it is not there. */
+export function translate(byte: u8, from: u64, to: u64): i32 {
+  const place = ctz(i8x16.bitmask(i8x16.eq(i64x2.splat(from), i8x16.splat(byte))))
+  return place < 8 ? <i32>(to >> ((<u64>place) << 3)) & 0xff : -1
+}
+
 function shortEscapeCode(letter: u8): i32 {
-  switch (letter) {
-    case QUOTE:
-    case BACKSLASH:
-    case SLASH:
-      return letter
-    case LOWER_B:
-      return BACKSPACE
-    case LOWER_F:
-      return FORM_FEED
-    case LOWER_N:
-      return NEWLINE
-    case LOWER_R:
-      return CARRIAGE_RETURN
-    case LOWER_T:
-      return TAB
-    default:
-      return -1
-  }
+  return translate(letter, ESCAPE_LETTERS, ESCAPED_BYTES)
 }
 
 /** The code of four hexadecimal digits; negative if they are not. */
 function hexCode(at: i32): i32 {
-  const a = hexValue(load<u8>(at))
-  const b = hexValue(load<u8>(at + 1))
-  const c = hexValue(load<u8>(at + 2))
-  const d = hexValue(load<u8>(at + 3))
-  return (a | b | c | d) < 0 ? -1 : (a << 12) | (b << 8) | (c << 4) | d
+  const bytes = v128.load32_splat(at)
+  const digits = i8x16.sub(bytes, i8x16.splat(ZERO))
+  const letters = i8x16.sub(v128.or(bytes, i8x16.splat(0x20)), i8x16.splat(LOWER_A))
+  const isDigits = i8x16.lt_u(digits, i8x16.splat(10))
+  if (!i8x16.all_true(v128.or(isDigits, i8x16.lt_u(letters, i8x16.splat(6))))) return -1
+  const values = v128.bitselect(digits, i8x16.add(letters, i8x16.splat(10)), isDigits)
+  const code = bswap(i32x4.extract_lane(values, 0))
+  const pairs = (code | (code >> 4)) & 0x00ff00ff
+  return (pairs | (pairs >> 8)) & 0xffff
 }
 
 function wrongHex(at: i32): i32 {
@@ -124,7 +93,7 @@ export function hexValue(byte: u8): i32 {
   if (isDigit(byte)) return byte - ZERO
   // Lower-case letters differ from upper-case letters in this bit.
   const letter = byte | 0x20
-  return letter >= LOWER_A && letter <= LOWER_F ? letter - LOWER_A + 10 : -1
+  return letter >= LOWER_A && letter < LOWER_A + 6 ? letter - LOWER_A + 10 : -1
 }
 
 export function hexDigit(value: u8): u8 {
@@ -194,28 +163,22 @@ export function characters(from: i32, end: i32): i32 {
 /** The number of code points of UTF-8. */
 export function textCharacters(from: i32, end: i32): i32 {
   let count = 0
-  let at = from
-  for (; at + 16 <= end; at += 16) {
-    // As signed numbers, the bytes that continue a character are the smallest.
-    count += popcnt(i8x16.bitmask(i8x16.ge_s(v128.load(at), i8x16.splat(-64))))
-  }
-  for (; at < end; at += 1) if ((load<u8>(at) & 0xc0) !== 0x80) count += 1
-  return count
-}
-
-/** The number of lines that end between two places. */
-function newlines(from: i32, end: i32): i32 {
-  let count = 0
   for (let at = from; at < end; at += 16) {
-    const bits = i8x16.bitmask(i8x16.eq(v128.load(at), i8x16.splat(NEWLINE)))
-    count += popcnt(end - at < 16 ? bits & ((1 << (end - at)) - 1) : bits)
+    // As signed numbers, the bytes that continue a character are the smallest.
+    const firsts = i8x16.ge_s(v128.load(at), i8x16.splat(-64))
+    count += popcnt(i8x16.bitmask(v128.and(firsts, firstOf(min(end - at, 16)))))
   }
   return count
 }
 
 /** The line of a place in a text, counted from 1. */
 export function lineOf(start: i32, at: i32): i32 {
-  return 1 + newlines(start, at)
+  let line = 1
+  for (let from = start; from < at; from += 16) {
+    const newlines = i8x16.eq(v128.load(from), i8x16.splat(NEWLINE))
+    line += popcnt(i8x16.bitmask(v128.and(newlines, firstOf(min(at - from, 16)))))
+  }
+  return line
 }
 
 /** The column of a place, counted from 1. Columns are characters. */

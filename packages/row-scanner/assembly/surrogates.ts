@@ -8,8 +8,6 @@ import { Node, NODE_BYTES, OBJECT, REPEATED, STRING } from './tape'
 
 /** A longer path ends at an object around the value. */
 const PATH_BYTES_MAX: i32 = 512
-/** `metadata`, as one little-endian number. */
-const METADATA: u64 = 0x617461646174656d
 const TILDE: u8 = 0x7e
 const ONE: u8 = 0x31
 
@@ -43,9 +41,7 @@ export class Path {
   }
 
   static addMetadata(): void {
-    store<u8>(Path.end, SLASH)
-    store<u64>(Path.end + 1, METADATA)
-    Path.end += 9
+    Path.addText('/metadata')
   }
 
   /** Adds the name of the field of a column. */

@@ -27,7 +27,6 @@ export const CLEAN: i32 = 0x40
 export const REPEATED: i32 = 0x80
 /** The levels of an object or an array, its own included: the second byte of its head. */
 export const LEVELS_SHIFT: i32 = 8
-export const LEVELS_MASK: i32 = 0xff00
 /** Of a name: its hash, the upper three bytes of its head. */
 export const HASH_MASK: i32 = ~0xff
 

@@ -34,7 +34,7 @@ const codes = Object.keys(entryErrorCodes) as readonly EntryErrorCode[]
 
 /** What must follow where a text is not JSON, in the order of `assembly/faults.ts`, from 1. */
 const expectations = (
-  'a value; a value or "]"; a name in double quotes or "}"; a name in double quotes; ":"; "," or "]"; "," or "}"; ' +
+  'a value; a name in double quotes or "}"; a name in double quotes; ":"; "," or "]"; "," or "}"; ' +
   'the end of the text; the rest of a string, whose control characters must be escaped; ' +
   String.raw`one of "\/bfnrtu after the backslash; four hexadecimal digits after \u; ` +
   'a digit after the minus sign; the end of a number, which must not have leading zeros; ' +

@@ -30,6 +30,9 @@ export interface Scanned<Scope> {
   readonly single: { readonly id: string; readonly timestamp: string | undefined } | undefined
 }
 
+/** `Otlp` and `Loki` are their messages in Protocol Buffers, decompressed, and `HecEvents` the events of Splunk's HTTP Event Collector. */
+type RecordProtocol = 'Otlp' | 'Loki' | 'LokiJson' | 'HecEvents' | 'Datadog'
+
 /** Rows that are stored together. */
 export interface Piece {
   readonly rows: Rows<Owned>
@@ -75,7 +78,7 @@ export interface PieceLimits {
  * instructions for sixteen bytes at once (`assembly/`): one checks that the body is JSON and notes where its values are, the others take only
  * the values that they need. Each is linear in the length of the body, whatever it has.
  *
- * A body has at most `limits.bodyBytesMax` bytes. It is UTF-8, except for those of `scanOtlp`, `scanLoki`, `scanBulk` and `scanHecLines`, which may
+ * A body has at most `limits.bodyBytesMax` bytes. It is UTF-8, except for those in Protocol Buffers and for `scanBulk` and `scanHecLines`, which may
  * have any bytes. The same prefix for the same stamp saves time. A body that is rejected as a whole throws a `RejectedBody`.
  */
 export class Scanner {
@@ -154,10 +157,10 @@ export class Scanner {
     return use({ kind, entries, rows, errors: this.#errors(found.errors), single })
   }
 
-  /** Scans OTLP logs in Protocol Buffers. */
-  scanOtlp(body: Uint8Array, prefix: RowPrefix): ScannedRecords {
+  /** Scans the records of a protocol that says all of them in the body. */
+  scanRecords(protocol: RecordProtocol, body: Uint8Array, prefix: RowPrefix): ScannedRecords {
     this.#take(body, prefix)
-    return this.#records(this.#exports.scanOtlp(body.length))
+    return this.#records(this.#exports[`scan${protocol}`](body.length))
   }
 
   /** Scans OTLP logs in JSON. Straight after `scan` has found that the body is OTLP, the body is not read again. */
@@ -177,35 +180,11 @@ export class Scanner {
     return { ...scanned, items: readItems(this.#memory, ITEMS, scanned.records) }
   }
 
-  /** Scans the events of Splunk's HTTP Event Collector. */
-  scanHecEvents(body: Uint8Array, prefix: RowPrefix): ScannedRecords {
-    this.#take(body, prefix)
-    return this.#records(this.#exports.scanHecEvents(body.length))
-  }
-
   /** Scans lines for Splunk's HTTP Event Collector: each is a message. What is not UTF-8 becomes U+FFFD. */
   scanHecLines(body: Uint8Array, prefix: RowPrefix, { timestamp, metadata }: LinesOrigin): ScannedRecords {
     this.#take(body, prefix)
     const origin = this.#useOrigin([timestamp ?? null, metadata])
     return this.#records(this.#exports.scanHecLines(body.length, origin))
-  }
-
-  /** Scans a body of Datadog's logs API. */
-  scanDatadog(body: Uint8Array, prefix: RowPrefix): ScannedRecords {
-    this.#take(body, prefix)
-    return this.#records(this.#exports.scanDatadog(body.length))
-  }
-
-  /** Scans a push request of Loki in Protocol Buffers, decompressed. */
-  scanLoki(body: Uint8Array, prefix: RowPrefix): ScannedRecords {
-    this.#take(body, prefix)
-    return this.#records(this.#exports.scanLoki(body.length))
-  }
-
-  /** Scans a push request of Loki in JSON. */
-  scanLokiJson(body: Uint8Array, prefix: RowPrefix): ScannedRecords {
-    this.#take(body, prefix)
-    return this.#records(this.#exports.scanLokiJson(body.length))
   }
 
   /** Puts a body and a prefix into the scanner's memory. */

@@ -14,7 +14,7 @@ const scanner = new Scanner({ reserve: () => ID }, Date.now, pieces)
 const prefix = textPrefix(stamp)
 
 const scanLoki = (body: Buffer, isJson: boolean): ScannedRecords =>
-  isJson ? scanner.scanLokiJson(body, prefix) : scanner.scanLoki(body, prefix)
+  isJson ? scanner.scanRecords('LokiJson', body, prefix) : scanner.scanRecords('Loki', body, prefix)
 
 function scan(body: Buffer, isJson: boolean): LokiOutcome {
   try {

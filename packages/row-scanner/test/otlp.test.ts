@@ -50,7 +50,7 @@ it('gives the same rows, errors and faults as the reference for Protocol Buffers
         const from = Math.floor(at * bytes.length)
         bytes = Buffer.concat([bytes.subarray(0, from), Buffer.from(put), bytes.subarray(from + cut)])
       }
-      expect(outcomeOf(() => scanner.scanOtlp(bytes, prefix))).toEqual(
+      expect(outcomeOf(() => scanner.scanRecords('Otlp', bytes, prefix))).toEqual(
         outcomeOf(() => referenceOfProtobuf(bytes)),
       )
     }),
@@ -71,7 +71,7 @@ it('gives the same rows, errors and faults as the reference for JSON, with parts
 })
 
 const rows = (bytes: Buffer): number =>
-  scanner.scanOtlp(bytes, prefix).pieces.reduce((sum, piece) => sum + piece.rows.count, 0)
+  scanner.scanRecords('Otlp', bytes, prefix).pieces.reduce((sum, piece) => sum + piece.rows.count, 0)
 
 it('gives the same rows for fields from the first to the last and from the last to the first', () => {
   const body = encodeLogs(fc.sample(anyLogs, { numRuns: 20, seed: 7 }).flat())
@@ -84,7 +84,7 @@ it.each([16, 17, 97, 98, 99, 100, 101, 102])(
     let value: OtlpValue = 'x'
     for (let level = 0; level < levels; level += 1) value = [value]
     const body = encodeLogs([{ scopeLogs: [{ logRecords: [{ body: 'm', attributes: { a: value } }] }] }])
-    const outcome = outcomeOf(() => scanner.scanOtlp(body, prefix))
+    const outcome = outcomeOf(() => scanner.scanRecords('Otlp', body, prefix))
     expect(outcome).toEqual(outcomeOf(() => referenceOfProtobuf(body)))
     expect(outcome).toMatchObject({ records: 1 })
   },

@@ -238,7 +238,7 @@ describe('the logs of Datadog', () => {
       fc.property(anyBody, anyChanges, ([logs, style, isSingle], changes) => {
         const body = changed(toJson(isSingle ? logs[0] : logs, style), changes)
         fc.pre(isUtf8(body))
-        expect(outcomeOf(() => scanner.scanDatadog(body, prefix))).toEqual(
+        expect(outcomeOf(() => scanner.scanRecords('Datadog', body, prefix))).toEqual(
           expected(() => datadogReference(body, prefix)),
         )
       }),
@@ -301,7 +301,7 @@ describe('the events of HEC', () => {
       fc.property(anyBody, anyChanges, ([events, style, between], changes) => {
         const body = changed(events.map((event) => toJson(event, style)).join(between), changes)
         fc.pre(isUtf8(body))
-        expect(outcomeOf(() => scanner.scanHecEvents(body, prefix))).toEqual(
+        expect(outcomeOf(() => scanner.scanRecords('HecEvents', body, prefix))).toEqual(
           expected(() => hecReference(body, prefix)),
         )
       }),
@@ -432,13 +432,13 @@ it('records above the limits are rejected, and numbered names are found in any n
     { message: 'x', metadata: many(1_000) },
   ]
   const body = Buffer.from(JSON.stringify(logs))
-  expect(outcomeOf(() => scanner.scanDatadog(body, prefix))).toEqual(
+  expect(outcomeOf(() => scanner.scanRecords('Datadog', body, prefix))).toEqual(
     expected(() => datadogReference(body, prefix)),
   )
   const events = Buffer.from(
     logs.map((event) => JSON.stringify({ event, fields: { a_1: 1, a: 2 }, a_2: 3 })).join(''),
   )
-  expect(outcomeOf(() => scanner.scanHecEvents(events, prefix))).toEqual(
+  expect(outcomeOf(() => scanner.scanRecords('HecEvents', events, prefix))).toEqual(
     expected(() => hecReference(events, prefix)),
   )
 })

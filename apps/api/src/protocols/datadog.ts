@@ -12,7 +12,7 @@ export const datadogLogs: Protocol = {
   read(body) {
     checkBody(body)
     return {
-      read: (scanner, prefix) => scanner.scanDatadog(body, prefix),
+      read: (scanner, prefix) => scanner.scanRecords('Datadog', body, prefix),
       // The Agent does not retry after 400. As soon as a log is stored the response is 202, because Fluent Bit retries after any other.
       answer({ records, rejected }) {
         const [first] = rejected

@@ -43,7 +43,7 @@ const events: Protocol = {
   read(body, request) {
     checkBody(body)
     return {
-      read: (scanner, prefix) => scanner.scanHecEvents(body, prefix),
+      read: (scanner, prefix) => scanner.scanRecords('HecEvents', body, prefix),
       rejections: {
         json: ({ records, message }) => [
           'invalid_json',

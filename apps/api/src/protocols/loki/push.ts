@@ -20,7 +20,7 @@ export const lokiPush: Protocol = {
     if (isInJson) checkBody(body)
     return {
       read: (scanner, prefix) =>
-        isInJson ? scanner.scanLokiJson(body, prefix) : scanner.scanLoki(body, prefix),
+        isInJson ? scanner.scanRecords('LokiJson', body, prefix) : scanner.scanRecords('Loki', body, prefix),
       rejections: {
         message: ({ message }) => ['invalid_protobuf', `The body is not a PushRequest: ${message}.`],
         shape: () => [

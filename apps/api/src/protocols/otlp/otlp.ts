@@ -14,7 +14,7 @@ const EXAMPLES_MAX = 3
 /** A body in Protocol Buffers. */
 export function readProtobuf(body: Buffer): Reading {
   return {
-    read: (scanner, prefix) => scanner.scanOtlp(body, prefix),
+    read: (scanner, prefix) => scanner.scanRecords('Otlp', body, prefix),
     rejections: {
       message: ({ message }) => [
         'invalid_protobuf',
