@@ -74,7 +74,11 @@ function compile({ allErrors }: { allErrors: boolean }): ValidateFunction<Entry>
 }
 
 function notAnObject(path: string): EntryError {
-  return { path, code: 'wrong_type', message: 'must be of type object' }
+  return {
+    path,
+    code: 'wrong_type',
+    message: path === '' ? 'must be of type object' : 'must be of type object or null',
+  }
 }
 
 function toEntryError(error: ErrorObject): EntryError {
