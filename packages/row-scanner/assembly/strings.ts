@@ -56,7 +56,7 @@ export class Escape {
     const letter = load<u8>(at + 1)
     Escape.end = at + 2
     if (letter === LOWER_U) return Escape.readUnicode(at)
-    const code = shortEscapeCode(letter)
+    const code = Escape.short(letter)
     Escape.code = code
     if (code >= 0) return true
     Escape.end = at + 1
@@ -80,29 +80,31 @@ export class Escape {
     return true
   }
 
+  /** What a letter after a backslash stands for; negative if it is none of `"\/bfnrt`. */
+  @inline
+  static short(letter: u8): i32 {
+    switch (letter) {
+      case QUOTE:
+      case BACKSLASH:
+      case SLASH:
+        return letter
+      case LOWER_B:
+        return BACKSPACE
+      case LOWER_F:
+        return FORM_FEED
+      case LOWER_N:
+        return NEWLINE
+      case LOWER_R:
+        return CARRIAGE_RETURN
+      case LOWER_T:
+        return TAB
+      default:
+        return -1
+    }
+  }
+
   static get isLone(): bool {
     return (Escape.code & 0xfffff800) === 0xd800
-  }
-}
-
-function shortEscapeCode(letter: u8): i32 {
-  switch (letter) {
-    case QUOTE:
-    case BACKSLASH:
-    case SLASH:
-      return letter
-    case LOWER_B:
-      return BACKSPACE
-    case LOWER_F:
-      return FORM_FEED
-    case LOWER_N:
-      return NEWLINE
-    case LOWER_R:
-      return CARRIAGE_RETURN
-    case LOWER_T:
-      return TAB
-    default:
-      return -1
   }
 }
 
@@ -158,17 +160,29 @@ export function writeCharacter(to: i32, code: i32): i32 {
 /** Decodes a string in valid JSON. @returns the end of the decoded string */
 export function decode(from: i32, end: i32, to: i32): i32 {
   for (let at = from; at < end;) {
-    const block = v128.load(at)
-    v128.store(to, block)
-    const backslashes = i8x16.bitmask(i8x16.eq(block, i8x16.splat(BACKSLASH)))
-    const plain = min(backslashes === 0 ? 16 : ctz(backslashes), end - at)
-    to += plain
-    at += plain
-    // There is no backslash, or it is after the string.
-    if (plain === 16 || at === end) continue
-    Escape.read(at)
-    at = Escape.end
-    to = writeCharacter(to, Escape.code)
+    const block = at
+    const bytes = v128.load(at)
+    v128.store(to, bytes)
+    let next = min(at + 16, end)
+    let bits = i8x16.bitmask(i8x16.eq(bytes, i8x16.splat(BACKSLASH)))
+    for (; bits !== 0 && block + ctz(bits) < end; bits &= -4 << ctz(bits)) {
+      const backslash = block + ctz(bits)
+      to += backslash - at
+      const code = Escape.short(load<u8>(backslash + 1))
+      if (code < 0) {
+        Escape.read(backslash)
+        at = Escape.end
+        next = at
+        to = writeCharacter(to, Escape.code)
+        break
+      }
+      store<u8>(to, <u8>code)
+      to += 1
+      at = backslash + 2
+      v128.store(to, v128.load(at))
+    }
+    to += max(next - at, 0)
+    at = max(next, at)
   }
   return to
 }
