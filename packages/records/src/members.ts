@@ -19,21 +19,9 @@ export function setMember(members: Members, name: string, value: unknown): void 
   } else members[name] = value
 }
 
-/**
- * Adds a member and replaces none: if the name is taken, a number after it makes it a new one.
- *
- * @param numbers the next number for each name, for objects in which hundreds of members may have the same name
- */
-export function addMember(
-  members: Members,
-  name: string,
-  value: unknown,
-  numbers?: Map<string, number>,
-): void {
+/** Adds a member and replaces none: if the name is taken, a number after it makes it a new one. */
+export function addMember(members: Members, name: string, value: unknown): void {
   let free = name
-  let number = numbers?.get(name) ?? FIRST_NUMBER
-  for (; Object.hasOwn(members, free); number += 1) free = `${name}_${number}`
-  if (free !== name) numbers?.set(name, number)
+  for (let number = 2; Object.hasOwn(members, free); number += 1) free = `${name}_${number}`
   setMember(members, free, value)
 }
-const FIRST_NUMBER = 2

@@ -1,3 +1,4 @@
+import { clearBytes } from './bytes'
 import * as columns from './columns'
 import { COLUMNS_MAX, VALUES } from './memory'
 import { Metadata } from './metadata'
@@ -13,7 +14,7 @@ export class Draft {
   static timeUs: i64 = 0
 
   static clear(): void {
-    memory.fill(VALUES, 0, COLUMNS_MAX * 4)
+    clearBytes(VALUES, COLUMNS_MAX * 4)
     Draft.hasTime = false
   }
 

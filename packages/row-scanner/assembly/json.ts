@@ -19,7 +19,7 @@ import { Cursor } from './cursor'
 import * as faults from './faults'
 import { BRACKETS } from './memory'
 import { hashOf, hasRepeated, Names } from './names'
-import { Escape, ESCAPED, LONE, stops } from './strings'
+import { Escape, ESCAPED, LONE, shortEscapeCode, stops } from './strings'
 import {
   ARRAY,
   CLEAN,
@@ -70,25 +70,29 @@ function readString(): i32 {
 
 /** Moves the cursor after the string. @returns its flags; negative if it is invalid */
 function passString(): i32 {
-  let at = Cursor.at + 1
+  let next = Cursor.at + 1
   let flags = 0
   while (true) {
-    const bits = stops(at)
-    if (bits === 0) {
-      at += 16
-      continue
+    const block = next
+    next += 16
+    for (let bits = stops(block); bits !== 0; bits &= -4 << ctz(bits)) {
+      const at = block + ctz(bits)
+      const byte = load<u8>(at)
+      if (byte === QUOTE) {
+        Cursor.at = at + 1
+        return flags
+      }
+      if (byte !== BACKSLASH) return Cursor.fail(at, faults.STRING)
+      flags |= ESCAPED
+      next = max(next, at + 2)
+      if (shortEscapeCode(load<u8>(at + 1)) >= 0) continue
+      if (!Escape.read(at))
+        return Cursor.fail(Escape.end, load<u8>(at + 1) === LOWER_U ? faults.HEXADECIMAL : faults.ESCAPE)
+      if (Escape.isLone) flags |= LONE
+      next = Escape.end
+      break
     }
-    at += ctz(bits)
-    const byte = load<u8>(at)
-    if (byte === QUOTE) break
-    if (byte !== BACKSLASH) return Cursor.fail(at, faults.STRING)
-    if (!Escape.read(at))
-      return Cursor.fail(Escape.end, load<u8>(at + 1) === LOWER_U ? faults.HEXADECIMAL : faults.ESCAPE)
-    flags |= Escape.isLone ? ESCAPED | LONE : ESCAPED
-    at = Escape.end
   }
-  Cursor.at = at + 1
-  return flags
 }
 
 function readNumber(): i32 {

@@ -37,13 +37,13 @@ const NAME_OFFSET: i32 = 5
 let next: i32 = LITERALS
 
 /** Writes a literal to the memory. For constants of modules: they are made when the module starts. @returns its address */
-export function literal(name: string): i32 {
+export function literal(name: string, from: i32 = 0, end: i32 = name.length): i32 {
   if (next === LITERALS + LITERALS_MAX * LITERAL_BYTES) unreachable()
   const made = Literal.of(next)
-  made.bytes = name.length
+  made.bytes = end - from
   const start = made.start
   store<u8>(start - 1, QUOTE)
-  for (let i = 0; i < name.length; i += 1) store<u8>(start + i, <u8>name.charCodeAt(i))
+  for (let i = from; i < end; i += 1) store<u8>(start + i - from, <u8>name.charCodeAt(i))
   store<u8>(made.end, QUOTE)
   store<u8>(made.end + 1, COLON)
   next += LITERAL_BYTES

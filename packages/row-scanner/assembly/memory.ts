@@ -22,7 +22,7 @@ export const ID: i32 = PROJECT + PROJECT_BYTES_MAX + SLACK
 export const COLUMN_ENDS: i32 = ID + SLACK
 /** Names and words in ASCII: see `literals.ts`. Written when the module starts, in its first page. */
 export const LITERALS: i32 = 0x7000
-export const LITERALS_MAX: i32 = 128
+export const LITERALS_MAX: i32 = 160
 export const LITERAL_BYTES: i32 = 64
 /** The powers of ten that JavaScript writes: see `doubles.ts`. */
 export const POWERS: i32 = LITERALS + LITERALS_MAX * LITERAL_BYTES

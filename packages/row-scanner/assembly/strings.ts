@@ -67,7 +67,8 @@ export function translate(byte: u8, from: u64, to: u64): i32 {
   return place < 8 ? <i32>(to >> ((<u64>place) << 3)) & 0xff : -1
 }
 
-function shortEscapeCode(letter: u8): i32 {
+/** What a letter after a backslash stands for; negative if it is none of `"\/bfnrt`. */
+export function shortEscapeCode(letter: u8): i32 {
   return translate(letter, ESCAPE_LETTERS, ESCAPED_BYTES)
 }
 
@@ -127,17 +128,29 @@ export function writeCharacter(to: i32, code: i32): i32 {
 /** Decodes a string in valid JSON. @returns the end of the decoded string */
 export function decode(from: i32, end: i32, to: i32): i32 {
   for (let at = from; at < end;) {
-    const block = v128.load(at)
-    v128.store(to, block)
-    const backslashes = i8x16.bitmask(i8x16.eq(block, i8x16.splat(BACKSLASH)))
-    const plain = min(backslashes === 0 ? 16 : ctz(backslashes), end - at)
-    to += plain
-    at += plain
-    // There is no backslash, or it is after the string.
-    if (plain === 16 || at === end) continue
-    Escape.read(at)
-    at = Escape.end
-    to = writeCharacter(to, Escape.code)
+    const block = at
+    const bytes = v128.load(at)
+    v128.store(to, bytes)
+    let next = min(at + 16, end)
+    let bits = i8x16.bitmask(i8x16.eq(bytes, i8x16.splat(BACKSLASH)))
+    for (; bits !== 0 && block + ctz(bits) < end; bits &= -4 << ctz(bits)) {
+      const backslash = block + ctz(bits)
+      to += backslash - at
+      const code = shortEscapeCode(load<u8>(backslash + 1))
+      if (code < 0) {
+        Escape.read(backslash)
+        at = Escape.end
+        next = at
+        to = writeCharacter(to, Escape.code)
+        break
+      }
+      store<u8>(to, <u8>code)
+      to += 1
+      at = backslash + 2
+      v128.store(to, v128.load(at))
+    }
+    to += max(next - at, 0)
+    at = max(next, at)
   }
   return to
 }

@@ -52,7 +52,7 @@ const ESCAPED = 0x10
 /** The numbers of an `Item` in `assembly/shippers/bulk.ts`, with its two nodes. */
 const ITEM_NUMBERS = 10
 
-/** Reads the items that the scanner has left in its memory. */
+/** Reads the items that the scanner has left in its memory. Equal ones without an id that follow each other are one object. */
 export function readItems(memory: Buffer, start: number, count: number): BulkItem[] {
   const readName = (head: number, from: number, to: number): string | null => {
     if ((head & KIND) === NULL) return null
@@ -66,14 +66,16 @@ export function readItems(memory: Buffer, start: number, count: number): BulkIte
   let lastStart = -1
   for (let n = 0; n < numbers.length; n += ITEM_NUMBERS) {
     const at = (place: number): number => numbers[n + place] ?? 0
+    const action = actions[at(0)] ?? 'index'
+    const id = readName(at(6), at(7), at(8))
+    const last = at(3) === lastStart && id === null ? items.at(-1) : undefined
+    if (last?.id === null && last.action === action) {
+      items.push(last)
+      continue
+    }
     if (at(3) !== lastStart) index = readName(at(2), at(3), at(4))
     lastStart = at(3)
-    items.push({
-      action: actions[at(0)] ?? 'index',
-      index,
-      id: readName(at(6), at(7), at(8)),
-      indexFault: at(1) === 0 ? undefined : faultOfIndex(index ?? ''),
-    })
+    items.push({ action, index, id, indexFault: at(1) === 0 ? undefined : faultOfIndex(index ?? '') })
   }
   return items
 }

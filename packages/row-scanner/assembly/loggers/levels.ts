@@ -1,6 +1,6 @@
 import { DOT, isDigit, SPACE, ZERO } from '../bytes'
 import { NUMBERINGS } from '../memory'
-import { isBlank, Word, wordOf } from './words'
+import { Trimmed, Word, wordOf } from './words'
 
 /** What a record says of its level: 0 for nothing, or else the place of the level in the contract and one, with `EXACT` if it says no more. */
 const EXACT: i32 = 16
@@ -37,9 +37,8 @@ export function readLevelText(numbering: i32, from: i32, end: i32): i32 {
 
 /** Reads the name of a level in any case, with blanks around it or not. */
 export function readLevelName(from: i32, end: i32): i32 {
-  while (from < end && isBlank(load<u8>(from))) from += 1
-  while (from < end && isBlank(load<u8>(end - 1))) end -= 1
-  const word = wordOf(from, end)
+  Trimmed.read(from, end)
+  const word = wordOf(Trimmed.start, Trimmed.end)
   return word === 0 ? 0 : <i32>Word.of(word).level
 }
 

@@ -11,9 +11,9 @@ import { countNames, Names } from '../names'
 import { Records } from '../records'
 import { LONE } from '../strings'
 import { Path } from '../surrogates'
-import { Node, NODE_BYTES, NULL, OBJECT, Tape, TEXT } from '../tape'
+import { ARRAY, Node, NODE_BYTES, NULL, OBJECT, Tape, TEXT } from '../tape'
 import { LOG } from './levels'
-import { Members, named } from './members'
+import { Members, MEMBERS_BYTES, named } from './members'
 import { Use, USED, Uses } from './uses'
 import { levelNode } from './words'
 
@@ -21,18 +21,34 @@ import { levelNode } from './words'
 const AROUND_LEVELS: i32 = 4
 /** Names of a record that become columns, and those that are added to it. */
 const MORE_NAMES: i32 = 32
+export const NAMES_MAX: i32 = metadataNamesMax + MORE_NAMES
 
 const ORIGINAL_LEVEL = literal('originalLevel')
 /** The members of the current record, and those of its metadata. */
-export const record: Members = changetype<Members>(memory.data(16))
-export const kept: Members = changetype<Members>(memory.data(16))
+export const record: Members = changetype<Members>(memory.data(MEMBERS_BYTES))
+export const kept: Members = changetype<Members>(memory.data(MEMBERS_BYTES))
 
 /** Why a value is no record, or larger than any valid entry: nothing is made of it then. 0 if it is a record. */
 export function faultOf(value: i32): i32 {
   if (Node.of(value).kind !== OBJECT) return codes.WRONG_TYPE
   // The nodes of values with fewer levels are complete.
   if (Node.of(value).levels > metadataDepthMax + AROUND_LEVELS) return codes.TOO_DEEP
-  return countNames(value) > metadataNamesMax + MORE_NAMES ? codes.TOO_MANY_NAMES : 0
+  // An object with few nodes has few names.
+  const hasManyNodes = Node.of(value).next - value > NAMES_MAX * 2 * NODE_BYTES
+  return hasManyNodes && countNames(value) > NAMES_MAX ? codes.TOO_MANY_NAMES : 0
+}
+
+/** Takes a value, or each element of an array in its place. @returns 0, or why the request is rejected */
+export function takeEach(value: i32, take: (value: i32) => i32): i32 {
+  const end = Node.of(value).next
+  let result = 0
+  for (
+    let at = Node.of(value).kind === ARRAY ? value + NODE_BYTES : value;
+    at < end && result === 0;
+    at = Node.of(at).next
+  )
+    result = take(at)
+  return result
 }
 
 /** Takes a record that cannot become a row. */
@@ -50,17 +66,26 @@ export class Mapper {
   /** Where the nodes and the names begin that are made for the record. */
   private static tapeEnd: i32 = 0
   private static namesEnd: i32 = 0
-  private static mayBeLone: bool = false
+  /** Of all that is in it. */
+  private static flags: i32 = 0
+  /** Whether the message is the JSON of the record, and has half of a surrogate pair. */
+  static isJsonLone: bool = false
 
   /** @param object has all members @param flags of values that are added to them */
   static begin(object: i32, flags: i32 = 0): void {
-    Mapper.tapeEnd = Tape.end
-    Mapper.namesEnd = Names.mark
-    Mapper.mayBeLone = ((Node.of(object).head | flags) & LONE) !== 0
+    Mapper.open(Node.of(object).head | flags)
     // Its names have nodes.
     const room = (Node.of(object).next - object) / NODE_BYTES + MORE_NAMES
     record.clear(RECORD, room)
     kept.clear(KEPT, room)
+  }
+
+  /** Begins a record without members. */
+  static open(flags: i32): void {
+    Mapper.tapeEnd = Tape.end
+    Mapper.namesEnd = Names.mark
+    Mapper.flags = flags
+    Mapper.isJsonLone = false
   }
 
   /** Maps the members that were added. */
@@ -84,38 +109,51 @@ export class Mapper {
       const isAbsent = Node.of(name.next).kind === NULL && fieldAfter(-1, name) !== 0
       if (!isAbsent && !name.has(USED)) kept.add(load<i32>(at), known)
     }
-    if (level.isFound && !Uses.isExact) kept.add(named(ORIGINAL_LEVEL, level.value), kept.last)
+    if (level.isFound && !Uses.isExact) kept.add(named(ORIGINAL_LEVEL, level.value))
   }
 
   private static get hasTooManyNames(): bool {
-    return record.count > metadataNamesMax + MORE_NAMES
+    return record.count > NAMES_MAX
   }
 
   /** Takes the record. @returns 0, or why the request is rejected */
   static take(): i32 {
+    if (Mapper.hasTooManyNames) return Mapper.reject(codes.TOO_MANY_NAMES, ENTRY)
     Metadata.begin()
     writeMembers(kept)
-    const result = Mapper.hasTooManyNames
-      ? reject(codes.TOO_MANY_NAMES, ENTRY)
-      : Mapper.mayBeLone && findLone()
-        ? Records.rejectUnicode(Path.start, Path.end)
-        : Records.take()
+    return Mapper.close(Records.take((Mapper.flags & LONE) !== 0 && findLone()))
+  }
+
+  /** Takes a record that cannot become a row. */
+  static reject(code: i32, where: i32): i32 {
+    return Mapper.close(reject(code, where))
+  }
+
+  private static close(result: i32): i32 {
     Tape.end = Mapper.tapeEnd
     Names.rewind(Mapper.namesEnd)
     return result
   }
 }
 
+/** Writes the members that are not used for columns. */
 function writeMembers(members: Members): void {
   const last = members.last
-  for (let at = members.first; at < last; at += 4) Metadata.addMember(load<i32>(at))
+  for (let at = members.first; at < last; at += 4)
+    if (!Node.of(load<i32>(at)).has(USED)) Metadata.addMember(load<i32>(at))
   Metadata.finish()
 }
 
-/** The JSON of the record, as a string. */
+/** The JSON of the record, as a string. It has the names of values that are used, and what is left out of them. */
 function jsonOfRecord(): i32 {
   Metadata.beginAt(Names.mark)
   writeMembers(record)
+  let flags = 0
+  for (let at = record.first; at < record.last; at += 4) {
+    const name = Node.of(load<i32>(at))
+    flags |= name.head | Node.of(name.next).head
+  }
+  Mapper.isJsonLone = (flags & LONE) !== 0
   return keepWritten()
 }
 
@@ -130,26 +168,18 @@ export function keepWritten(): i32 {
 /** Finds half of a surrogate pair in what is stored, and writes its path. */
 function findLone(): bool {
   Path.begin()
+  Path.addMetadata()
+  const last = kept.last
+  for (let at = kept.first; at < last; at += 4)
+    if (!Node.of(load<i32>(at)).has(USED) && Path.findInMember(load<i32>(at))) return true
   for (let column = columns.timestamp + 1; column < columns.metadata; column += 1) {
-    const use = Use.of(column)
-    if (!use.isFound || !Node.of(use.node).has(LONE)) continue
+    const value = Draft.valueOf(column)
+    if (value === 0 || !Node.of(value).has(LONE)) continue
+    Path.begin()
     Path.addColumn(column)
     return true
   }
-  Path.addMetadata()
-  const last = kept.last
-  for (let at = kept.first; at < last; at += 4) if (Path.findInMember(load<i32>(at))) return true
-  // The JSON of a record has names of values that are used, and of what was left out of them.
   Path.begin()
   Path.addColumn(columns.message)
-  return !Use.of(columns.message).isFound && isRecordLone()
-}
-
-function isRecordLone(): bool {
-  const last = record.last
-  for (let at = record.first; at < last; at += 4) {
-    const name = Node.of(load<i32>(at))
-    if (name.has(LONE) || Node.of(name.next).has(LONE)) return true
-  }
-  return false
+  return Mapper.isJsonLone
 }

@@ -2,19 +2,12 @@ import { Literal } from '../literals'
 import { addNumbered, hashOf, isSame, Names, Taken } from '../names'
 import { NAME, Node, NODE_BYTES, REPEATED, Tape } from '../tape'
 
-/** The value of a member of an object; 0 if it has none with this name of ASCII. */
-export function memberOf(object: i32, name: string): i32 {
+/** The value of a member of an object; 0 if it has none with this name. @param literal of the name */
+export function memberOf(object: i32, literal: i32): i32 {
   const end = Node.of(object).next
-  for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
-    if (!Node.of(address).has(REPEATED) && isNamed(Node.of(address), name)) return Node.of(address).next
+  for (let name = object + NODE_BYTES; name < end; name = Node.of(name + NODE_BYTES).next)
+    if (!Node.of(name).has(REPEATED) && Literal.of(literal).isName(Node.of(name))) return Node.of(name).next
   return 0
-}
-
-export function isNamed(node: Node, name: string): bool {
-  if (node.bytes !== name.length) return false
-  const start = node.start
-  for (let i = 0; i < name.length; i += 1) if (load<u8>(start + i) !== <u8>name.charCodeAt(i)) return false
-  return true
 }
 
 /** Makes a name of a value. @param name a literal */
@@ -39,24 +32,31 @@ export class Members {
   /** How many members it may get: only then are names found by the table. */
   private room!: i32
   private isIndexed!: bool
+  /** The largest number that a name may get, and whether one would have got a larger one. */
+  private numberMax!: i32
+  isCrowded!: bool
 
-  clear(start: i32, room: i32): void {
+  clear(start: i32, room: i32, numberMax: i32 = i32.MAX_VALUE): void {
     this.first = start
     this.last = start
     this.room = room
     this.isIndexed = false
+    this.numberMax = numberMax
+    this.isCrowded = false
   }
 
   get count(): i32 {
     return (this.last - this.first) >> 2
   }
 
-  /** Adds all members of an object. */
-  addAll(object: i32): void {
+  /** Adds the members of an object, except those with some values. */
+  addAll(object: i32, a: i32 = 0, b: i32 = 0, c: i32 = 0): void {
     const known = this.last
     const end = Node.of(object).next
-    for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
-      if (!Node.of(address).has(REPEATED)) this.add(address, known)
+    for (let name = object + NODE_BYTES; name < end; name = Node.of(name + NODE_BYTES).next) {
+      const value = Node.of(name).next
+      if (!Node.of(name).has(REPEATED) && value !== a && value !== b && value !== c) this.add(name, known)
+    }
   }
 
   /**
@@ -65,29 +65,33 @@ export class Members {
    * @param known it is only compared with the names before this place: those after it are known to be others
    */
   @inline
-  add(name: i32, known: i32): void {
-    const added = known === this.first ? name : this.freeName(name, known)
-    store<i32>(this.last, added)
+  add(name: i32, known: i32 = this.last): void {
+    this.put(known === this.first || this.same(name, known) === 0 ? name : this.numbered(Node.of(name)))
+  }
+
+  put(name: i32): void {
+    store<i32>(this.last, name)
     this.last += 4
   }
 
-  private freeName(name: i32, known: i32): i32 {
+  /** The same name before a place; 0 if there is none: it is then taken. */
+  same(name: i32, known: i32): i32 {
     if (!this.isIndexed && known - this.first > FEW_NAMES * 4) this.index()
-    const isFree = this.isIndexed ? Taken.take(name) : !this.has(Node.of(name), known)
-    return isFree ? name : this.numbered(Node.of(name))
-  }
-
-  /** The value of a name of ASCII; 0 if there is none. */
-  valueOf(name: string): i32 {
-    const end = this.last
-    for (let at = this.first; at < end; at += 4)
-      if (isNamed(Node.of(load<i32>(at)), name)) return Node.of(load<i32>(at)).next
+    if (this.isIndexed) return Taken.take(name) ? 0 : Taken.find(Node.of(name))
+    for (let at = this.first; at < known; at += 4)
+      if (isSame(Node.of(load<i32>(at)), Node.of(name))) return load<i32>(at)
     return 0
   }
 
-  private has(name: Node, known: i32): bool {
-    for (let at = this.first; at < known; at += 4) if (isSame(Node.of(load<i32>(at)), name)) return true
-    return false
+  /** Gives numbers to the second member with a name and to further ones. The others keep their names. */
+  numberRepeated(): void {
+    if (this.count < 2) return
+    Taken.begin(this.room)
+    this.isIndexed = true
+    for (let at = this.first; at < this.last; at += 4)
+      if (!Taken.take(load<i32>(at))) store<i32>(at, -load<i32>(at))
+    for (let at = this.first; at < this.last; at += 4)
+      if (load<i32>(at) < 0) store<i32>(at, this.numbered(Node.of(-load<i32>(at))))
   }
 
   private index(): void {
@@ -97,7 +101,8 @@ export class Members {
     this.isIndexed = true
   }
 
-  private numbered(name: Node): i32 {
+  /** Adds the name with the first number that makes it a new one to the tape. */
+  numbered(name: Node): i32 {
     if (!this.isIndexed) this.index()
     const node = Tape.end
     const text = Names.mark
@@ -106,8 +111,11 @@ export class Members {
       Tape.end = node
       Names.rewind(text)
       number += 1
+      if (number > this.numberMax) this.isCrowded = true
+      if (this.isCrowded) return changetype<i32>(name)
     }
     Node.of(node).next = name.next
     return node
   }
 }
+export const MEMBERS_BYTES: i32 = 24

@@ -4,8 +4,8 @@ import { SCRATCH } from '../memory'
 import { NUMBER, Node, OBJECT } from '../tape'
 import { Timestamp } from '../timestamps'
 import { wholeNumber } from './levels'
-import { memberOf } from './members'
-import { isBlank } from './words'
+import { NAME_SET_BYTES, NameSet } from './name-set'
+import { Trimmed } from './words'
 
 /** Neither ISO 8601 nor a close relative is longer. */
 const TIME_BYTES_MAX: i32 = 70
@@ -28,11 +28,8 @@ export class Time {
     if (value.kind === OBJECT) return readObject(changetype<i32>(value))
     if (!value.isString) return false
     Decoded.peek(value)
-    let from = Decoded.start
-    let end = Decoded.end
-    while (from < end && isBlank(load<u8>(from))) from += 1
-    while (from < end && isBlank(load<u8>(end - 1))) end -= 1
-    return readIso(from, end) || readEpoch(from, end)
+    Trimmed.read(Decoded.start, Decoded.end)
+    return readIso(Trimmed.start, Trimmed.end) || readEpoch(Trimmed.start, Trimmed.end)
   }
 }
 
@@ -67,17 +64,29 @@ function setTime(seconds: i64, us: i64): bool {
 
 /** MongoDB: `{"$date": …}`. Loguru: `{"repr": …}`. Log4j: `{"epochSecond": …, "nanoOfSecond": …}`. Google: `{"seconds": …, "nanos": …}`. */
 function readObject(object: i32): bool {
-  let text = memberOf(object, '$date')
-  if (text === 0) text = memberOf(object, 'repr')
+  PARTS.find(object)
+  const text = eitherOf(DATE)
   if (text !== 0) return Node.of(text).kind !== OBJECT && Time.read(Node.of(text))
-  const seconds = wholeNumberOf(object, 'seconds', 'epochSecond')
-  const nanos = wholeNumberOf(object, 'nanos', 'nanoOfSecond')
+  const seconds = wholeNumberOf(SECONDS)
+  const nanos = wholeNumberOf(NANOS)
   return seconds >= 0 && nanos >= 0 && nanos < 1_000 * US_PER_S && setTime(seconds, nanos / 1_000)
 }
 
-function wholeNumberOf(object: i32, name: string, other: string): i64 {
-  let address = memberOf(object, name)
-  if (address === 0) address = memberOf(object, other)
+const PARTS = NameSet.make(
+  memory.data(NAME_SET_BYTES, 16),
+  '$date repr seconds epochSecond nanos nanoOfSecond',
+)
+const DATE: i32 = 0
+const SECONDS: i32 = 2
+const NANOS: i32 = 4
+
+/** The value of the first name of two that an object has. */
+function eitherOf(place: i32): i32 {
+  return PARTS.valueOf(PARTS.nameOf(place) === 0 ? place + 1 : place)
+}
+
+function wholeNumberOf(place: i32): i64 {
+  const address = eitherOf(place)
   const number = Node.of(address)
   return address !== 0 && number.kind === NUMBER ? wholeNumber(number.start, number.end) : -1
 }

@@ -1,14 +1,16 @@
-import { isDigit, NEWLINE } from '../bytes'
+import { clearBytes, isDigit, NEWLINE } from '../bytes'
 import * as columns from '../columns'
 import { Decoded, Draft } from '../draft'
 import { fieldOf } from '../fields'
 import { COLUMNS_MAX, USES } from '../memory'
+import { literal } from '../literals'
 import { Names } from '../names'
 import { hasAtMostCharacters } from '../records'
 import { decode, LONE } from '../strings'
 import { ARRAY, CLEAN, LEVELS_SHIFT, Node, NODE_BYTES, NUMBER, OBJECT, REPEATED, Tape, TEXT } from '../tape'
 import { isExact, levelOf, MONGO, PINO, readLevelNumber, readLevelText, SYSLOG, wholeNumber } from './levels'
 import { memberOf, Members } from './members'
+import { NAME_SET_BYTES, NameSet } from './name-set'
 import { Time } from './times'
 import { findEnvironment, levelNode, Name, Word } from './words'
 
@@ -21,6 +23,8 @@ const STRING: u8 = 5
 const ENVIRONMENT: u8 = 6
 const STACK: u8 = 7
 
+const NAME = literal('name')
+const DATE = literal('$date')
 const LETTER_BEFORE_A: i32 = 0x40
 const NINE: u8 = 0x39
 
@@ -56,20 +60,26 @@ export class Use {
   }
 }
 
-/** Stands for an answer that is not known yet. */
-const UNKNOWN: i32 = -1
+/** Names by which records of some programs are known. */
+const SIGNS = NameSet.make(memory.data(NAME_SET_BYTES, 16), 'level pid hostname t short_message')
+const SIGN_LEVEL: i32 = 0
+const SIGN_PID: i32 = 1
+const SIGN_HOSTNAME: i32 = 2
+const SIGN_T: i32 = 3
+const SIGN_SHORT_MESSAGE: i32 = 4
 
 /** The best usable value for each column. */
 export class Uses {
   /** Whether the level, if one was found, says all that the record says. */
   static isExact: bool = false
-  private static isGelf: i32 = UNKNOWN
+  /** Whether the signs of the record were looked for. */
+  private static isNoted: bool = false
   /** The node of the value that was read last. */
   private static node: i32 = 0
 
   static find(record: Members): void {
-    memory.fill(USES, 0, COLUMNS_MAX << 4)
-    Uses.isGelf = UNKNOWN
+    clearBytes(USES, COLUMNS_MAX << 4)
+    Uses.isNoted = false
     const last = record.last
     for (let at = record.first; at < last; at += 4) {
       const address = load<i32>(at)
@@ -96,7 +106,7 @@ export class Uses {
     if (use.isFound && use.rank <= rank) return
     const value = Node.of(child === 0 ? name : child).next
     Uses.node = value
-    if (!isMet(word.condition, record) || !Uses.read(record, word, Node.of(value))) return
+    if (!Uses.isMet(word.condition, record) || !Uses.read(record, word, Node.of(value))) return
     use.rank = rank
     use.name = name
     use.child = child
@@ -129,7 +139,7 @@ export class Uses {
   private static readLevel(record: Members, numbering: i32, value: Node): bool {
     // Loguru: `{"name": "ERROR", "no": 40}`. The object is kept as the original level.
     const isObject = value.kind === OBJECT
-    const address = isObject ? memberOf(changetype<i32>(value), 'name') : changetype<i32>(value)
+    const address = isObject ? memberOf(changetype<i32>(value), NAME) : changetype<i32>(value)
     const named = Node.of(address)
     let reading = 0
     if (address !== 0 && named.isString) {
@@ -154,8 +164,29 @@ export class Uses {
 
   /** GELF has the severity of syslog as `level`. */
   private static numberingIn(record: Members): i32 {
-    if (Uses.isGelf === UNKNOWN) Uses.isGelf = record.valueOf('short_message') === 0 ? PINO : SYSLOG
-    return Uses.isGelf
+    return Uses.sign(record, SIGN_SHORT_MESSAGE) === 0 ? PINO : SYSLOG
+  }
+
+  /** The value of a sign of the record; 0 if it has none. */
+  private static sign(record: Members, place: i32): i32 {
+    if (!Uses.isNoted) {
+      Uses.isNoted = true
+      SIGNS.clear()
+      for (let at = record.first; at < record.last; at += 4) SIGNS.note(load<i32>(at))
+    }
+    return SIGNS.valueOf(place)
+  }
+
+  /** Whether a record is one of those that a name belongs to. */
+  private static isMet(condition: u8, record: Members): bool {
+    if (condition === OF_BUNYAN) {
+      const level = Uses.sign(record, SIGN_LEVEL)
+      const isNumber = level !== 0 && Node.of(level).kind === NUMBER
+      return isNumber && Uses.sign(record, SIGN_PID) !== 0 && Uses.sign(record, SIGN_HOSTNAME) !== 0
+    }
+    if (condition !== OF_MONGO) return true
+    const time = Uses.sign(record, SIGN_T)
+    return time !== 0 && Node.of(time).kind === OBJECT && memberOf(time, DATE) !== 0
   }
 
   /** Docker ends the string of `log` with the newline of the line. */
@@ -206,18 +237,6 @@ export class Uses {
       if (use.child === 0 || !isLeft(object)) Node.of(use.name).head |= USED
     }
   }
-}
-
-/** Whether a record is one of those that a name belongs to. */
-function isMet(condition: u8, record: Members): bool {
-  if (condition === OF_BUNYAN) {
-    const level = record.valueOf('level')
-    const isNumber = level !== 0 && Node.of(level).kind === NUMBER
-    return isNumber && record.valueOf('pid') !== 0 && record.valueOf('hostname') !== 0
-  }
-  if (condition !== OF_MONGO) return true
-  const time = record.valueOf('t')
-  return time !== 0 && Node.of(time).kind === OBJECT && memberOf(time, '$date') !== 0
 }
 
 /** Whether a value is a string that the contract allows in a column. */

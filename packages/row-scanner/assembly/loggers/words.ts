@@ -1,4 +1,4 @@
-import { DOT } from '../bytes'
+import { DOT, isEqual } from '../bytes'
 import { SCRATCH, WORD_BYTES, WORD_LENGTHS, WORD_SLOTS, WORDS, WORDS_MAX } from '../memory'
 import { hashOf } from '../names'
 import { HASH_MASK, LEVELS_SHIFT, Node } from '../tape'
@@ -72,8 +72,7 @@ function find(bytes: i32, hash: i32): i32 {
   while (true) {
     const word = <i32>load<u16>(WORD_SLOTS + at)
     if (word === 0) return 0
-    if (Word.of(word).bytes === bytes && memory.compare(Word.of(word).start, SCRATCH, bytes) === 0)
-      return word
+    if (Word.of(word).bytes === bytes && isEqual(Word.of(word).start, SCRATCH, bytes)) return word
     at = (at + 2) & SLOTS_MASK
   }
 }
@@ -124,6 +123,19 @@ export function toLower(from: i32, bytes: i32, to: i32): bool {
     bits |= i8x16.bitmask(isUpper) << at
   }
   return (bits & ((1 << bytes) - 1)) !== 0
+}
+
+/** A text without the blanks around it. */
+export class Trimmed {
+  static start: i32 = 0
+  static end: i32 = 0
+
+  static read(from: i32, end: i32): void {
+    while (from < end && isBlank(load<u8>(from))) from += 1
+    while (from < end && isBlank(load<u8>(end - 1))) end -= 1
+    Trimmed.start = from
+    Trimmed.end = end
+  }
 }
 
 /** JavaScript's whitespace, as far as it is ASCII. */

@@ -2,6 +2,8 @@ import { isDigit, ZERO } from '../bytes'
 import * as codes from '../codes'
 import { Decoded } from '../draft'
 import { LINE } from '../errors'
+import { literal } from '../literals'
+import { kept, record, reject } from '../loggers/mapper'
 import { memberOf } from '../loggers/members'
 import { BODY, TAPE } from '../memory'
 import { INVALID_JSON, Records, WRONG_SHAPE } from '../records'
@@ -9,6 +11,9 @@ import { ARRAY, Node, NODE_BYTES, NULL, NUMBER, OBJECT, STRING } from '../tape'
 import { readText } from '../text'
 import { Stream } from './stream'
 
+const STREAMS = literal('streams')
+const STREAM = literal('stream')
+const VALUES = literal('values')
 /** The digits of a number that is read. */
 const DIGITS_MAX: i32 = 19
 
@@ -22,7 +27,7 @@ export function scanLokiJson(bytes: i32): i32 {
   Records.clear()
   if (!readText(BODY, BODY + bytes)) return INVALID_JSON
   if (Node.of(TAPE).kind !== OBJECT) return WRONG_SHAPE
-  const streams = memberOf(TAPE, 'streams')
+  const streams = memberOf(TAPE, STREAMS)
   if (!isArray(streams)) return WRONG_SHAPE
   const end = Node.of(streams).next
   for (let address = streams + NODE_BYTES; address < end; address = Node.of(address).next) {
@@ -43,12 +48,15 @@ function isArray(address: i32): bool {
 /** Lines that are not found must not be acknowledged: clients drop what was accepted. */
 function takeStream(stream: i32): i32 {
   if (Node.of(stream).kind !== OBJECT) return WRONG_SHAPE
-  const values = memberOf(stream, 'values')
+  const values = memberOf(stream, VALUES)
   if (!isArray(values)) return WRONG_SHAPE
   const end = Node.of(values).next
   if (values + NODE_BYTES === end) return 0
-  const labels = memberOf(stream, 'stream')
-  Stream.begin(labels, labels === 0 || Node.of(labels).kind === OBJECT)
+  const labels = memberOf(stream, STREAM)
+  const isObject = labels !== 0 && Node.of(labels).kind === OBJECT
+  Stream.begin(isObject ? Node.of(labels).head : 0)
+  if (isObject) record.addAll(labels)
+  Stream.end(isObject || labels === 0, isObject ? Node.of(labels).bytes : 0)
   for (let line = values + NODE_BYTES; line < end; line = Node.of(line).next) {
     const result = takeLine(line)
     if (result !== 0) return result
@@ -61,13 +69,15 @@ function takeLine(address: i32): i32 {
   if (!Stream.isValid) return Stream.rejectLine()
   const end = Node.of(address).next
   const time = address + NODE_BYTES
-  if (Node.of(address).kind !== ARRAY || time >= end) return Records.reject(codes.WRONG_TYPE, LINE)
+  if (Node.of(address).kind !== ARRAY || time >= end) return reject(codes.WRONG_TYPE, LINE)
   const message = Node.of(time).next
-  if (message >= end || Node.of(message).kind !== STRING) return Records.reject(codes.WRONG_TYPE, LINE)
+  if (message >= end || Node.of(message).kind !== STRING) return reject(codes.WRONG_TYPE, LINE)
   const metadata = Node.of(message).next
   const isObject = metadata < end && Node.of(metadata).kind === OBJECT && Node.of(metadata).next === end
-  if (metadata < end && !isObject) return Records.reject(codes.WRONG_TYPE, LINE)
-  return Stream.takeLine(nanosOf(Node.of(time)), message, isObject ? metadata : 0)
+  if (metadata < end && !isObject) return reject(codes.WRONG_TYPE, LINE)
+  Stream.beginLine(Node.of(message).head | (isObject ? Node.of(metadata).head : 0))
+  if (isObject) kept.addAll(metadata)
+  return Stream.takeLine(nanosOf(Node.of(time)), message)
 }
 
 /** Reads digits. Clients send a string, because the number has more digits than a double. @returns more than any time if it is another value */

@@ -3,9 +3,10 @@ import { NEWLINE, OPEN_BRACE, QUOTE } from '../bytes'
 import { Literal, literal } from '../literals'
 import { hashOf, Names } from '../names'
 import { ESCAPED, hexValue, writeCharacter } from '../strings'
-import { NAME, Node, OBJECT, Tape, TEXT } from '../tape'
+import { NAME, Node, Tape, TEXT } from '../tape'
+import { NAMES_MAX } from '../loggers/mapper'
+import { Members } from '../loggers/members'
 import { isBlank } from '../loggers/words'
-import { endObject, NAMES_MAX } from './names'
 
 const EQUALS: u8 = 0x3d
 const UNDERSCORE: u8 = 0x5f
@@ -21,24 +22,24 @@ let at: i32 = 0
 let end: i32 = 0
 
 /**
- * Reads the labels of a stream in Protocol Buffers, `{app="x", level="info"}`, as an object. Names may be quoted. Values are quoted as in Go, or
- * raw between backquotes.
+ * Adds the labels of a stream in Protocol Buffers, `{app="x", level="info"}`. Names may be quoted. Values are quoted as in Go, or raw between
+ * backquotes.
  *
- * @returns the node of the object; 0 if the text is malformed or has too many labels
+ * @returns false if the text is malformed
  */
-export function readLabelSet(text: Node): i32 {
+export function readLabelSet(text: Node, labels: Members): bool {
   at = text.start
   end = text.end
-  const object = Tape.end
-  Tape.add(OBJECT, at, end)
-  if (!skip(OPEN_BRACE)) return 0
-  let count = 0
+  if (!skip(OPEN_BRACE)) return false
   while (!skip(CLOSE_BRACE)) {
-    count += 1
-    if (count > NAMES_MAX || !readLabel() || !(skip(COMMA) || byteAtCursor() === CLOSE_BRACE)) return 0
+    const name = Tape.end
+    if (labels.count > NAMES_MAX || !readLabel() || !(skip(COMMA) || byteAtCursor() === CLOSE_BRACE))
+      return false
+    labels.put(name)
   }
   byteAtCursor()
-  return endObject(object, count) && at === end ? object : 0
+  labels.numberRepeated()
+  return at === end
 }
 
 function readLabel(): bool {

@@ -1,5 +1,4 @@
-import * as codes from '../codes'
-import { METADATA as AT_METADATA } from '../errors'
+import { kept, NAMES_MAX, record } from '../loggers/mapper'
 import { BODY, TAPE } from '../memory'
 import { ANY_BYTES, field, INT64, message, MESSAGE, PRESENT, READ_EACH, readFields } from '../messages'
 import { readMessage, UINT32 } from '../messages'
@@ -7,10 +6,9 @@ import { hashOf, Names } from '../names'
 import { Records } from '../records'
 import { integerOf } from '../scalars'
 import { ESCAPED } from '../strings'
-import { NAME, Node, NODE_BYTES, NULL, OBJECT, Tape, TEXT } from '../tape'
+import { NAME, Node, NODE_BYTES, NULL, Tape, TEXT } from '../tape'
 import { Wire } from '../wire'
 import { readLabelSet } from './label-set'
-import { endObject, NAMES_MAX } from './names'
 import { Stream } from './stream'
 
 // The nodes of a stream and of a line, by their places.
@@ -19,7 +17,6 @@ const HAS_LINES: i32 = 1
 const SECONDS: i32 = 0
 const NANOS: i32 = 1
 const LINE: i32 = 2
-const METADATA: i32 = 3
 
 const PAIR: i32 = message()
 const TIME: i32 = message()
@@ -55,9 +52,9 @@ function readStream(_target: i32, _source: i32): void {
   const nodes = addNodes(2)
   readMessage(STREAM, nodes, 0)
   if (Node.of(nodes + HAS_LINES * NODE_BYTES).kind !== NULL) {
-    const isLabelled = Node.of(nodes).kind !== NULL
-    const labels = isLabelled ? readLabelSet(Node.of(nodes)) : 0
-    Stream.begin(labels, labels !== 0 || !isLabelled)
+    const text = Node.of(nodes)
+    Stream.begin(0)
+    Stream.end(text.kind === NULL || readLabelSet(text, record), text.bytes)
     Wire.at = start
     readMessage(LINES, 0, 0)
   }
@@ -77,19 +74,14 @@ function readLine(_target: i32, _source: i32): void {
     Wire.bytes()
     return Wire.check(Stream.rejectLine())
   }
-  const names = Names.mark
-  const nodes = addNodes(METADATA)
-  const metadata = nodes + METADATA * NODE_BYTES
-  Tape.add(OBJECT, 0, 0)
+  Stream.beginLine(0)
+  const nodes = addNodes(3)
   readMessage(ENTRY, nodes, 0)
-  const pairs = Node.of(metadata).start
   if (Wire.fault !== 0) return
-  Node.of(nodes + LINE * NODE_BYTES).head = TEXT
-  const isWhole = pairs <= NAMES_MAX && endObject(metadata, pairs)
-  if (!isWhole) Wire.check(Records.reject(codes.TOO_MANY_NAMES, AT_METADATA))
-  else Wire.check(Stream.takeLine(nanosOf(nodes), nodes + LINE * NODE_BYTES, pairs > 0 ? metadata : 0))
-  Names.rewind(names)
-  Tape.end = nodes
+  kept.numberRepeated()
+  const line = nodes + LINE * NODE_BYTES
+  Node.of(line).head = TEXT
+  Wire.check(Stream.takeLine(nanosOf(nodes), line))
 }
 
 /** Times before 1970 are larger than any other one. */
@@ -98,15 +90,15 @@ function nanosOf(nodes: i32): u64 {
   return seconds * NANOS_PER_S + <i32>integerOf(nodes + NANOS * NODE_BYTES)
 }
 
-/** Reads structured metadata. What is too much is only counted. */
-function readPair(metadata: i32, _source: i32): void {
+/** Reads structured metadata. */
+function readPair(_target: i32, _source: i32): void {
   const address = addNodes(2)
   const name = Node.of(address)
   readMessage(PAIR, address, 0)
   Node.of(address + NODE_BYTES).head = TEXT
   name.head = NAME | ESCAPED | hashOf(name.start, name.end)
-  Node.of(metadata).start += 1
-  if (Node.of(metadata).start > NAMES_MAX) Tape.end = address
+  if (kept.count > NAMES_MAX) Tape.end = address
+  else kept.put(address)
 }
 
 field(PAIR, 1, 'name', ANY_BYTES, 0)
@@ -115,7 +107,7 @@ field(TIME, 1, 'seconds', INT64, SECONDS)
 field(TIME, 2, 'nanos', UINT32, NANOS)
 field(ENTRY, 1, 'timestamp', MESSAGE, 0, TIME)
 field(ENTRY, 2, 'line', ANY_BYTES, LINE)
-field(ENTRY, 3, 'structuredMetadata', READ_EACH, METADATA, changetype<i32>(readPair))
+field(ENTRY, 3, 'structuredMetadata', READ_EACH, 0, changetype<i32>(readPair))
 field(STREAM, 1, 'labels', ANY_BYTES, LABELS)
 field(STREAM, 2, 'entries', PRESENT, HAS_LINES)
 field(LINES, 2, 'entries', READ_EACH, 0, changetype<i32>(readLine))

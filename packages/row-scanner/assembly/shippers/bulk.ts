@@ -1,11 +1,13 @@
+import { copy, isEqual } from '../bytes'
 import * as codes from '../codes'
 import { Decoded } from '../draft'
 import { ACTION, BYTES, ENTRY } from '../errors'
 import { isIndexName } from '../host'
 import { Line } from '../lines'
 import { literal } from '../literals'
-import { isNamed, memberOf, named } from '../loggers/members'
+import { memberOf, named } from '../loggers/members'
 import { faultOf, Mapper, record, reject } from '../loggers/mapper'
+import { NAME_SET_BYTES, NameSet } from '../loggers/name-set'
 import { BODY, ITEM_NUMBERS, ITEMS, ITEMS_MAX, ORIGIN, TAPE } from '../memory'
 import { countNames } from '../names'
 import { MALFORMED_ACTION, Records } from '../records'
@@ -21,7 +23,8 @@ const INDEX_NOT_SIMPLE: i32 = 3
 const ID_NOT_SIMPLE: i32 = 4
 const NO_DOCUMENT: i32 = 5
 
-// The actions. `actions` in `src/bulk.ts` has the same order.
+/** `actions` in `src/bulk.ts` has the same order. */
+const ACTIONS = NameSet.make(memory.data(NAME_SET_BYTES, 16), 'index create update delete')
 const CREATE: i32 = 1
 const DELETE: i32 = 3
 
@@ -104,8 +107,8 @@ function readAction(isText: bool): i32 {
   const start = Line.start
   const bytes = Line.end - start
   const item = itemAt(items)
-  if (lastStart !== 0 && bytes === lastBytes && memory.compare(lastStart, start, bytes) === 0) {
-    memory.copy(changetype<i32>(item), changetype<i32>(itemAt(items - 1)), ITEM_NUMBERS * 4)
+  if (lastStart !== 0 && bytes === lastBytes && isEqual(lastStart, start, bytes)) {
+    copy(changetype<i32>(item), changetype<i32>(itemAt(items - 1)), ITEM_NUMBERS * 4)
     return 0
   }
   lastStart = 0
@@ -114,10 +117,10 @@ function readAction(isText: bool): i32 {
   if (Node.of(TAPE).kind !== OBJECT || countNames(TAPE) !== 1) return malformed(NOT_AN_ACTION)
   const name = Node.of(TAPE + NODE_BYTES)
   const target = name.next
-  item.action = actionOf(name)
+  item.action = ACTIONS.placeOf(name)
   if (item.action < 0 || Node.of(target).kind !== OBJECT) return malformed(NOT_AN_ACTION)
-  if (!readName(memberOf(target, '_index'), item.index)) return malformed(INDEX_NOT_SIMPLE)
-  if (!readName(memberOf(target, '_id'), item.id)) return malformed(ID_NOT_SIMPLE)
+  if (!readName(memberOf(target, INDEX_NAME), item.index)) return malformed(INDEX_NOT_SIMPLE)
+  if (!readName(memberOf(target, ID_NAME), item.id)) return malformed(ID_NOT_SIMPLE)
   const index = Node.of(item.index)
   if (index.kind === NULL) v128.store(item.index, v128.load(pathIndex))
   item.isIndexInvalid = 0
@@ -134,14 +137,7 @@ function readAction(isText: bool): i32 {
 function isLastIndex(index: Node): bool {
   if (items === 0 || itemAt(items - 1).isIndexInvalid !== 0) return false
   const last = Node.of(itemAt(items - 1).index)
-  return last.bytes === index.bytes && memory.compare(last.start, index.start, index.bytes) === 0
-}
-
-function actionOf(name: Node): i32 {
-  if (isNamed(name, 'index')) return 0
-  if (isNamed(name, 'create')) return CREATE
-  if (isNamed(name, 'update')) return 2
-  return isNamed(name, 'delete') ? DELETE : -1
+  return last.bytes === index.bytes && isEqual(last.start, index.start, index.bytes)
 }
 
 /** Keeps a simple value. Elasticsearch reads a number as its JSON. @returns false for an object or an array */
@@ -167,8 +163,8 @@ function takeDocument(isText: bool): i32 {
   Mapper.begin(TAPE, index.head | id.head)
   record.addAll(TAPE)
   // The names of the index and of the document are kept.
-  if (index.kind !== NULL) record.add(named(INDEX_NAME, item.index), record.last)
-  if (id.kind !== NULL) record.add(named(ID_NAME, item.id), record.last)
+  if (index.kind !== NULL) record.add(named(INDEX_NAME, item.index))
+  if (id.kind !== NULL) record.add(named(ID_NAME, item.id))
   Mapper.map()
   return Mapper.take()
 }

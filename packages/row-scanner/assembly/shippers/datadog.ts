@@ -1,19 +1,28 @@
 import { COLON, COMMA } from '../bytes'
 import { Decoded } from '../draft'
 import { ENTRY } from '../errors'
-import { literal } from '../literals'
+import { Literal, literal } from '../literals'
 import { readLevelName } from '../loggers/levels'
-import { isNamed, memberOf, named } from '../loggers/members'
-import { faultOf, Mapper, record, reject } from '../loggers/mapper'
-import { isBlank, levelNode } from '../loggers/words'
+import { named } from '../loggers/members'
+import { faultOf, Mapper, record, reject, takeEach } from '../loggers/mapper'
+import { NAME_SET_BYTES, NameSet } from '../loggers/name-set'
+import { levelNode, Trimmed } from '../loggers/words'
 import { BODY, TAPE } from '../memory'
 import { INVALID_JSON, Records } from '../records'
-import { ARRAY, Node, NODE_BYTES, REPEATED, STRING, Tape, TEXT } from '../tape'
+import { Node, NODE_BYTES, STRING, Tape, TEXT } from '../tape'
 import { readText } from '../text'
 
 const LEVEL = literal('level')
 const ENV = literal('env')
 const SERVICE = literal('service')
+const NAMES = NameSet.make(memory.data(NAME_SET_BYTES, 16), 'level status ddtags environment env service')
+// Their places.
+const AT_LEVEL: i32 = 0
+const AT_STATUS: i32 = 1
+const AT_TAGS: i32 = 2
+const AT_ENVIRONMENT: i32 = 3
+const AT_ENV: i32 = 4
+const AT_SERVICE: i32 = 5
 /** Longer lists of tags are not searched. */
 const TAGS_BYTES_MAX: i32 = 8_192
 
@@ -21,11 +30,7 @@ const TAGS_BYTES_MAX: i32 = 8_192
 export function scanDatadog(bytes: i32): i32 {
   Records.clear()
   if (!readText(BODY, BODY + bytes)) return INVALID_JSON
-  const isArray = Node.of(TAPE).kind === ARRAY
-  const end = Node.of(TAPE).next
-  let result = 0
-  for (let log = isArray ? TAPE + NODE_BYTES : TAPE; log < end && result === 0; log = Node.of(log).next)
-    result = takeLog(log)
+  const result = takeEach(TAPE, takeLog)
   Records.finish()
   return result
 }
@@ -34,24 +39,19 @@ export function scanDatadog(bytes: i32): i32 {
 function takeLog(log: i32): i32 {
   const fault = faultOf(log)
   if (fault !== 0) return reject(fault, ENTRY)
-  const end = Node.of(log).next
   // The Agent sends an empty object to test the connection.
-  if (end === log + NODE_BYTES) return 0
+  if (Node.of(log).next === log + NODE_BYTES) return 0
   Mapper.begin(log)
-  const known = record.last
-  const status = memberOf(log, 'level') === 0 ? levelOfStatus(memberOf(log, 'status')) : 0
-  for (let address = log + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
-    const name = Node.of(address)
-    if (!name.has(REPEATED) && (status === 0 || !isNamed(name, 'status'))) record.add(address, known)
-  }
-  if (status !== 0) record.add(named(LEVEL, status), known)
-  const tags = memberOf(log, 'ddtags')
+  NAMES.find(log)
+  const status = NAMES.valueOf(AT_STATUS)
+  const level = NAMES.nameOf(AT_LEVEL) === 0 ? levelOfStatus(status) : 0
+  record.addAll(log, level === 0 ? 0 : status)
+  if (level !== 0) record.add(named(LEVEL, level), record.first)
+  const tags = NAMES.valueOf(AT_TAGS)
   if (tags !== 0 && Node.of(tags).kind === STRING) {
-    const hasEnvironment = memberOf(log, 'environment') !== 0 || memberOf(log, 'env') !== 0
-    const environment = hasEnvironment ? 0 : tagOf(Node.of(tags), 'env')
-    const service = memberOf(log, 'service') === 0 ? tagOf(Node.of(tags), 'service') : 0
-    if (environment !== 0) record.add(named(ENV, environment), known)
-    if (service !== 0) record.add(named(SERVICE, service), known)
+    Decoded.read(Node.of(tags))
+    if (NAMES.nameOf(AT_ENVIRONMENT) === 0 && NAMES.nameOf(AT_ENV) === 0) addTag(ENV)
+    if (NAMES.nameOf(AT_SERVICE) === 0) addTag(SERVICE)
   }
   Mapper.map()
   return Mapper.take()
@@ -71,35 +71,26 @@ function levelOfStatus(address: i32): i32 {
   return readLevelName(start, Decoded.end) === 0 ? 0 : address
 }
 
-/** The value of the last tag with a name: `env:prod,version:1.2`. The tags stay in the metadata. @returns 0 if there is none, or if it is empty */
-function tagOf(tags: Node, name: string): i32 {
-  Decoded.read(tags)
+/** Adds the value of the last tag with a name in what was decoded: `env:prod,version:1.2`. The tags stay in the metadata. An empty one is none. */
+function addTag(literal: i32): void {
+  const name = Literal.of(literal)
   const end = Decoded.end
-  if (end - Decoded.start > TAGS_BYTES_MAX) return 0
-  let value = 0
+  if (end - Decoded.start > TAGS_BYTES_MAX) return
+  let from = 0
+  let to = 0
   for (let at = Decoded.start, next = at; at < end; at = next + 1) {
     next = at
     while (next < end && load<u8>(next) !== COMMA) next += 1
-    while (at < next && isBlank(load<u8>(at))) at += 1
-    if (!startsWith(at, name)) continue
-    at += name.length
-    while (at < next && isBlank(load<u8>(at))) at += 1
-    if (at >= next || load<u8>(at) !== COLON) continue
-    value = trimmed(at + 1, next)
-    if (Node.of(value).bytes === 0) value = 0
+    Trimmed.read(at, next)
+    if (!name.isAt(Trimmed.start)) continue
+    Trimmed.read(Trimmed.start + name.bytes, next)
+    if (Trimmed.start >= next || load<u8>(Trimmed.start) !== COLON) continue
+    Trimmed.read(Trimmed.start + 1, next)
+    from = Trimmed.start
+    to = Trimmed.end
   }
-  return value
-}
-
-function startsWith(at: i32, text: string): bool {
-  for (let i = 0; i < text.length; i += 1) if (load<u8>(at + i) !== <u8>text.charCodeAt(i)) return false
-  return true
-}
-
-/** The node of a text without the blanks around it. */
-function trimmed(from: i32, end: i32): i32 {
-  while (from < end && isBlank(load<u8>(from))) from += 1
-  while (from < end && isBlank(load<u8>(end - 1))) end -= 1
-  Tape.add(TEXT, from, end)
-  return Tape.end - NODE_BYTES
+  if (from >= to) return
+  const value = Tape.end
+  Tape.add(TEXT, from, to)
+  record.add(named(literal, value), record.first)
 }

@@ -7,21 +7,31 @@ import { recordsPerRequestMax } from '../limits'
 import { Line } from '../lines'
 import { literal } from '../literals'
 import { LOG } from '../loggers/levels'
-import { memberOf, named } from '../loggers/members'
-import { faultOf, keepWritten, kept, Mapper, record, reject } from '../loggers/mapper'
+import { named } from '../loggers/members'
+import { faultOf, keepWritten, kept, Mapper, record, reject, takeEach } from '../loggers/mapper'
+import { NAME_SET_BYTES, NameSet } from '../loggers/name-set'
 import { Time } from '../loggers/times'
 import { levelNode } from '../loggers/words'
 import { BODY, ORIGIN, TAPE } from '../memory'
 import { Metadata } from '../metadata'
 import { countNames, Names } from '../names'
 import { INVALID_JSON, Records, TOO_MANY_RECORDS } from '../records'
-import { ARRAY, Node, NODE_BYTES, NULL, OBJECT, REPEATED, STRING, Tape, TEXT } from '../tape'
+import { Node, NODE_BYTES, NULL, OBJECT, STRING, Tape, TEXT } from '../tape'
 import { readNext, readText } from '../text'
 import { Timestamp } from '../timestamps'
 import { copyWellFormed, isUtf8 } from '../utf8'
 
 const TIMESTAMP = literal('timestamp')
 const MESSAGE = literal('message')
+const ENVELOPE = NameSet.make(memory.data(NAME_SET_BYTES, 16), 'event fields time')
+const EVENT: i32 = 0
+const FIELDS: i32 = 1
+const TIME: i32 = 2
+const CONTENT = NameSet.make(memory.data(NAME_SET_BYTES, 16), 'message line attrs source')
+const AT_MESSAGE: i32 = 0
+const AT_LINE: i32 = 1
+const AT_ATTRS: i32 = 2
+const AT_SOURCE: i32 = 3
 
 /** Scans the events of Splunk's HTTP Event Collector: values one after another, each an event or an array of events. */
 export function scanHecEvents(bytes: i32): i32 {
@@ -34,15 +44,8 @@ export function scanHecEvents(bytes: i32): i32 {
     // A body may have millions of arrays without an event.
     if (values === recordsPerRequestMax) return TOO_MANY_RECORDS
     if (!readNext(Cursor.at, end)) return INVALID_JSON
-    const isArray = Node.of(TAPE).kind === ARRAY
-    const last = Node.of(TAPE).next
     const at = Cursor.at
-    for (
-      let event = isArray ? TAPE + NODE_BYTES : TAPE;
-      event < last && result === 0;
-      event = Node.of(event).next
-    )
-      result = takeEvent(event)
+    result = takeEach(TAPE, takeEvent)
     Cursor.at = at
     Cursor.skip()
   }
@@ -54,36 +57,28 @@ export function scanHecEvents(bytes: i32): i32 {
 function takeEvent(envelope: i32): i32 {
   const fault = faultOf(envelope)
   if (fault !== 0) return reject(fault, ENTRY)
-  const event = memberOf(envelope, 'event')
+  ENVELOPE.find(envelope)
+  const event = ENVELOPE.valueOf(EVENT)
   if (event === 0) return reject(codes.MISSING, NO_EVENT)
   const value = Node.of(event)
   const isBlank = value.kind === NULL || (value.kind === STRING && value.bytes === 0)
   if (isBlank) return reject(codes.MISSING, BLANK_EVENT)
-  let fields = memberOf(envelope, 'fields')
+  let fields = ENVELOPE.valueOf(FIELDS)
   if (!isObject(fields)) fields = 0
-  let time = memberOf(envelope, 'time')
+  let time = ENVELOPE.valueOf(TIME)
   if (time !== 0 && !Time.read(Node.of(time))) time = 0
   Mapper.begin(envelope)
-  if (time !== 0) add(TIMESTAMP, time)
+  if (time !== 0) record.add(named(TIMESTAMP, time))
   if (value.kind === OBJECT) addEvent(event)
-  else add(MESSAGE, value.kind === STRING ? event : jsonOf(event))
+  else record.add(named(MESSAGE, value.kind === STRING ? event : jsonOf(event)))
   if (fields !== 0) record.addAll(fields)
   Mapper.map()
-  const end = Node.of(envelope).next
-  for (let address = envelope + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
-    const member = Node.of(address).next
-    const isUsed = member === event || member === fields || member === time
-    if (!isUsed && !Node.of(address).has(REPEATED)) kept.add(address, kept.last)
-  }
+  kept.addAll(envelope, event, fields, time)
   return Mapper.take()
 }
 
 function isObject(value: i32): bool {
   return value !== 0 && Node.of(value).kind === OBJECT
-}
-
-function add(name: i32, value: i32): void {
-  record.add(named(name, value), record.last)
 }
 
 /** The JSON of a value, as a string. */
@@ -93,26 +88,22 @@ function jsonOf(value: i32): i32 {
 }
 
 function addEvent(event: i32): void {
-  const message = memberOf(event, 'message')
-  const line = memberOf(event, 'line')
-  const attrs = memberOf(event, 'attrs')
-  const isLine = line !== 0 && (Node.of(line).kind === STRING || isObject(line))
+  CONTENT.find(event)
+  const message = CONTENT.valueOf(AT_MESSAGE)
+  const line = CONTENT.valueOf(AT_LINE)
+  const isText = line !== 0 && Node.of(line).kind === STRING
   // Docker's logging driver has the message there, or its fields if it is JSON.
-  const isOfDocker = message === 0 && isLine && memberOf(event, 'source') !== 0
-  if (isOfDocker) {
-    if (isObject(line)) record.addAll(line)
-    else add(MESSAGE, line)
+  if (message === 0 && CONTENT.nameOf(AT_SOURCE) !== 0 && (isText || isObject(line))) {
+    const attrs = CONTENT.valueOf(AT_ATTRS)
+    if (isText) record.add(named(MESSAGE, line))
+    else record.addAll(line)
     if (isObject(attrs)) record.addAll(attrs)
-  } else if (isObject(message)) {
+    record.addAll(event, line, attrs)
+  } else {
     // Splunk's library for JavaScript has the fields of a message there.
-    record.addAll(message)
-  } else return record.addAll(event)
-  const known = record.last
-  const end = Node.of(event).next
-  for (let address = event + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
-    const member = Node.of(address).next
-    const isAdded = isOfDocker ? member === line || member === attrs : member === message
-    if (!isAdded && !Node.of(address).has(REPEATED)) record.add(address, known)
+    const isMessage = isObject(message)
+    if (isMessage) record.addAll(message)
+    record.addAll(event, isMessage ? message : 0)
   }
 }
 

@@ -77,8 +77,24 @@ function rowOf(
 ): string | { code: string; path: string } {
   if (pairs > NAMES_MAX) return { code: 'too_many_names', path: '/metadata' }
   if (nanos === undefined || nanos >= END_NS) return { code: 'invalid_timestamp', path: '/timestamp' }
-  const own = new Map(metadata.map((member) => [member.name, member]))
-  const all = [...metadata, ...labels.filter(({ name }) => !own.has(name))]
+  const all = [...metadata]
+  let isCrowded = false
+  const add = (member: Member): void => {
+    const { name } = member
+    const free = freeName(new Set(all.map((other) => other.name)), name)
+    if (free === undefined) isCrowded = true
+    all.push(
+      free === name || free === undefined
+        ? member
+        : { ...member, name: free, nameText: JSON.stringify(free) },
+    )
+  }
+  const addOwn = (name: string, value: Value): void => add({ name, nameText: JSON.stringify(name), value })
+  all.push(...labels.filter((label) => metadata.every(({ name }) => name !== label.name)))
+  for (const label of labels) {
+    const own = metadata.find(({ name }) => name === label.name)
+    if (own !== undefined && !isSame(own.value, label.value)) add(label)
+  }
   const column = (role: keyof typeof roles): Member | undefined =>
     roles[role]
       .map((name) => all.find((member) => member.name === name))
@@ -86,24 +102,11 @@ function rowOf(
   const level = column('level')
   const service = column('service')
   const environment = column('environment')
-  const taken = new Set([...all, ...labels].map(({ name }) => name))
-  const kept = all.filter((member) => member !== level && member !== service && member !== environment)
-  let isCrowded = false
-  const add = (name: string, value: Value): void => {
-    let free = name
-    for (let number = 2; taken.has(free); number += 1) free = `${name}_${number}`
-    if (Number(free.slice(name.length + 1)) > NUMBER_MAX) isCrowded = true
-    taken.add(free)
-    kept.push({ name: free, nameText: JSON.stringify(free), value })
-  }
-  for (const { name, value } of metadata) {
-    const label = labels.find((other) => other.name === name)
-    if (label !== undefined && !isSame(label.value, value)) add(name, label.value)
-  }
-  if (nanos % 1_000n !== 0n) add('timeUnixNano', stringValue(String(nanos)))
+  if (nanos % 1_000n !== 0n) addOwn('timeUnixNano', stringValue(String(nanos)))
   const levelText = level === undefined ? 'log' : stringOf(level.value)
   const reading = readLevel(levelText, 'pino')
-  if (reading?.isExact === false && level !== undefined) add('originalLevel', level.value)
+  if (reading?.isExact === false && level !== undefined) addOwn('originalLevel', level.value)
+  const kept = all.filter((member) => member !== level && member !== service && member !== environment)
 
   const text = `{${kept.map(({ nameText, value }) => `${nameText}:${textOf(value)}`).join(',')}}`
   if (isCrowded) return { code: 'too_many_names', path: '/metadata' }
@@ -132,14 +135,13 @@ function rowOf(
 }
 
 function loneIn(message: string, service: string, metadata: readonly Member[]): string | undefined {
-  if (!message.isWellFormed()) return '/message'
-  if (!service.isWellFormed()) return '/service'
   for (const { name, value } of metadata) {
     if (!name.isWellFormed()) return '/metadata'
     const found = findInValue(value)
     if (found !== undefined) return `/metadata${pointer(name)}${found}`
   }
-  return undefined
+  if (!service.isWellFormed()) return '/service'
+  return message.isWellFormed() ? undefined : '/message'
 }
 
 function timeOf(nanos: bigint): string {
@@ -302,16 +304,23 @@ function numbered(pairs: readonly (readonly [string, string])[]): readonly Membe
   const seen = new Set<string>()
   const members: Member[] = []
   for (const [name, string] of pairs) {
-    let free = name
-    for (let number = 2; seen.has(name) && taken.has(free); number += 1) {
-      if (number > NUMBER_MAX) return undefined
-      free = `${name}_${number}`
-    }
+    const free = seen.has(name) ? freeName(taken, name) : name
+    if (free === undefined) return undefined
     seen.add(name)
     taken.add(free)
     members.push({ name: free, nameText: JSON.stringify(free), value: stringValue(string) })
   }
   return members
+}
+
+/** The name itself, or with the first number that makes it a new one; undefined if that would be large. */
+function freeName(taken: ReadonlySet<string>, name: string): string | undefined {
+  let free = name
+  for (let number = 2; taken.has(free); number += 1) {
+    if (number > NUMBER_MAX) return undefined
+    free = `${name}_${number}`
+  }
+  return free
 }
 
 /** `name="value"` and what follows. */

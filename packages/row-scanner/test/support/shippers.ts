@@ -53,9 +53,9 @@ function shapeEntry(
   const metadata: Members = isPlainObject(given) ? { ...given } : {}
   for (const name of Object.keys(rest)) if (!entryFields.has(name)) setMember(metadata, name, rest[name])
   const text = (name: string): string => (typeof rest[name] === 'string' ? rest[name] : '')
+  if (hasLone(metadata)) return { code: 'invalid_unicode', path: '/metadata' }
   const lone = strings.find((name) => !text(name).isWellFormed())
   if (lone !== undefined) return { code: 'invalid_unicode', path: `/${lone}` }
-  if (hasLone(metadata)) return { code: 'invalid_unicode', path: '/metadata' }
   for (const name of ['message', 'stack'] as const)
     if (Array.from(text(name)).length > limits.messageCharactersMax)
       return { code: 'too_long', path: `/${name}` }

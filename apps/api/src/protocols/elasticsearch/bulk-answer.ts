@@ -78,12 +78,21 @@ export async function bulkAnswer(
     ...(filter.took ? ['"took":0'] : []),
     ...(filter.errors ? [`"errors":${rejected.size > 0}`] : []),
   ]
+  // Many items are the same.
+  let last: BulkItem | undefined
+  let lastText = ''
+  const textOf = (item: BulkItem, invalid: EntryError | undefined): string => {
+    if (invalid !== undefined) return itemJson(item, invalid, filter)
+    if (item !== last) lastText = itemJson(item, undefined, filter)
+    last = item
+    return lastText
+  }
   let separator = `{${[...head, '"items":['].join(',')}`
   for (let start = 0; start < items.length; start += ITEMS_PER_STEP) {
     if (items.length > ITEMS_PER_STEP) await nextTurn()
     const texts = items
       .slice(start, start + ITEMS_PER_STEP)
-      .map((item, at) => itemJson(item, rejected.get(start + at), filter))
+      .map((item, at) => textOf(item, rejected.get(start + at)))
       .filter((text) => text !== '')
     if (texts.length === 0) continue
     add(separator + texts.join(','))
