@@ -1,6 +1,7 @@
 import type { ClickHouseClient } from '@clickhouse/client'
 import {
-  blocksOfFrame,
+  blockOfFrame,
+  compressedBlockOf,
   compressRows,
   framesWithout,
   insertBody,
@@ -46,7 +47,7 @@ export class FrameInserter {
     const isBlock = frames.length > 0 && frames.every(isOfBlocks)
     const params = {
       query: isBlock ? logsInsertBlockQuery : logsInsertQuery,
-      http_headers: isBlock ? {} : { 'Content-Encoding': 'zstd' },
+      http_headers: { 'Content-Encoding': 'zstd' },
       clickhouse_settings: {
         ...logsInsertSettings,
         ...insertBlock,
@@ -55,9 +56,16 @@ export class FrameInserter {
       },
     }
     const body = isBlock
-      ? insertBody(frames.flatMap((frame) => readable(blocksOfFrame(frame))))
+      ? insertBody(frames.map((frame) => readable(compressedBlockOf(frame))))
       : frames.map(asText)
-    await insertStream(this.#client, this.#watch, queryId, params, (onPiece) => piecesOf(body, onPiece))
+    try {
+      await insertStream(this.#client, this.#watch, queryId, params, (onPiece) => piecesOf(body, onPiece))
+    } catch (error) {
+      // ClickHouse may take what follows damaged values for something else, and has many errors for that.
+      if (isBlock && error instanceof ClickHouseError && classifyInsertError(error).failure !== 'poison')
+        for (const frame of frames) readable(blockOfFrame(frame))
+      throw error
+    }
   }
 
   /** Those of `insertBlockIfKnown` that ClickHouse knows. Asked once: a newer server knows no fewer. */
@@ -95,13 +103,23 @@ function readable<Content>(content: Content | undefined): Content {
   throw new ClickHouseError({ message: 'a chunk cannot be read', code: '117', type: 'INCORRECT_DATA' })
 }
 
+/** Parts may be small or large. */
 function* piecesOf(parts: Iterable<Buffer>, onPiece: () => void): Generator<Buffer> {
-  for (const part of parts) {
-    for (let from = 0; from < part.length; from += PIECE_BYTES) {
+  let [held, bytes]: [Buffer[], number] = [[], 0]
+  function* flush(): Generator<Buffer> {
+    const joined = Buffer.concat(held)
+    ;[held, bytes] = [[], 0]
+    for (let from = 0; from < joined.length; from += PIECE_BYTES) {
       onPiece()
-      yield part.subarray(from, from + PIECE_BYTES)
+      yield joined.subarray(from, from + PIECE_BYTES)
     }
   }
+  for (const part of parts) {
+    held.push(part)
+    bytes += part.length
+    if (bytes >= PIECE_BYTES) yield* flush()
+  }
+  yield* flush()
 }
 
 export interface RowInserterOptions extends InsertOnceOptions {
