@@ -71,15 +71,15 @@ describe('frames', () => {
   })
 })
 
-describe('frames of columns', () => {
-  /** So large that each column is compressed alone. */
-  const frameOf = (name: string): Buffer =>
-    asBlocks(
-      [30, 31].map((days) => makeRow({ projectId, retentionDays: days }, { message: name.repeat(70_000) })),
-    )
-  const lengths = async (): Promise<unknown[]> =>
-    (await stored()).map((row) => (row as { message: string }).message.length)
+/** So large that each column is compressed alone. */
+const frameOf = (name: string): Buffer =>
+  asBlocks(
+    [30, 31].map((days) => makeRow({ projectId, retentionDays: days }, { message: name.repeat(70_000) })),
+  )
+const lengths = async (): Promise<unknown[]> =>
+  (await stored()).map((row) => (row as { message: string }).message.length)
 
+describe('frames of columns', () => {
   it('are stored as they are, with a small one and among text', async () => {
     await inserter.insert([frameOf('a'), ...framesOf('blocks'), frameOf('b')], randomUUID())
     expect(await lengths()).toHaveLength(10)

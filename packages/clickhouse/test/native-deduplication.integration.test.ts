@@ -49,7 +49,7 @@ function bodyOf(insert: Insert, projectId: string): readonly Buffer[] {
     words.match(/\w+/g)?.flatMap((letters) => {
       const rows = repeat(times / chunks, Array.from(letters, row)).flat()
       const blocks = (): Buffer[] => [
-        ...insertBody(repeat(chunks, compressedBlockOf(compressBlocks(encodeBlock(rows))) ?? [])),
+        ...insertBody(repeat(chunks, compressedBlockOf(compressBlocks(encodeBlock(rows))) ?? []).flat()),
       ]
       return format === 'block' ? blocks() : [compressRows(rows.join(''))]
     }) ?? []
