@@ -1,6 +1,7 @@
 import type { ClickHouseClient } from '@clickhouse/client'
 import {
-  blocksOfFrame,
+  blockOfFrame,
+  compressedBlockOf,
   compressRows,
   framesWithout,
   insertBody,
@@ -21,7 +22,7 @@ import {
   logsInsertSettings,
 } from './tables.ts'
 
-/** Bytes of the body that are sent as one piece. An upload of this size makes progress in seconds, over a slow network too. */
+/** Bytes of the body that are sent as one piece, or up to twice as many. An upload of this size makes progress in seconds, over a slow network too. */
 const PIECE_BYTES = 64 * 1024
 
 /** Sends frames of rows to ClickHouse. Nothing between the API and ClickHouse parses a value: rows are text, or a block of columns. */
@@ -46,7 +47,7 @@ export class FrameInserter {
     const isBlock = frames.length > 0 && frames.every(isOfBlocks)
     const params = {
       query: isBlock ? logsInsertBlockQuery : logsInsertQuery,
-      http_headers: isBlock ? {} : { 'Content-Encoding': 'zstd' },
+      http_headers: { 'Content-Encoding': 'zstd' },
       clickhouse_settings: {
         ...logsInsertSettings,
         ...insertBlock,
@@ -55,9 +56,16 @@ export class FrameInserter {
       },
     }
     const body = isBlock
-      ? insertBody(frames.flatMap((frame) => readable(blocksOfFrame(frame))))
+      ? insertBody(frames.map((frame) => readable(compressedBlockOf(frame))))
       : frames.map(asText)
-    await insertStream(this.#client, this.#watch, queryId, params, (onPiece) => piecesOf(body, onPiece))
+    try {
+      await insertStream(this.#client, this.#watch, queryId, params, (onPiece) => piecesOf(body, onPiece))
+    } catch (error) {
+      // ClickHouse may take what follows damaged values for something else, and has many errors for that.
+      if (isBlock && error instanceof ClickHouseError && classifyInsertError(error).failure !== 'poison')
+        for (const frame of frames) readable(blockOfFrame(frame))
+      throw error
+    }
   }
 
   /** Those of `insertBlockIfKnown` that ClickHouse knows. Asked once: a newer server knows no fewer. */
@@ -95,13 +103,23 @@ function readable<Content>(content: Content | undefined): Content {
   throw new ClickHouseError({ message: 'a chunk cannot be read', code: '117', type: 'INCORRECT_DATA' })
 }
 
+/** Joins small parts, and divides large ones. */
 function* piecesOf(parts: Iterable<Buffer>, onPiece: () => void): Generator<Buffer> {
+  let [held, bytes]: [Buffer[], number] = [[], 0]
   for (const part of parts) {
     for (let from = 0; from < part.length; from += PIECE_BYTES) {
+      const piece = part.subarray(from, from + PIECE_BYTES)
+      held.push(piece)
+      bytes += piece.length
+      if (bytes < PIECE_BYTES) continue
       onPiece()
-      yield part.subarray(from, from + PIECE_BYTES)
+      yield Buffer.concat(held)
+      ;[held, bytes] = [[], 0]
     }
   }
+  if (bytes === 0) return
+  onPiece()
+  yield Buffer.concat(held)
 }
 
 export interface RowInserterOptions extends InsertOnceOptions {

@@ -1,5 +1,12 @@
-import { columnTypes, compressRows, insertBody, rowColumns } from '@sluice/rows'
-import { encodeBlock, readBlocks, rowOf, textOfBlocks, textPrefix, validEntry } from '@sluice/rows/testing'
+import {
+  columnTypes,
+  compressBlocks,
+  compressedBlockOf,
+  compressRows,
+  insertBody,
+  rowColumns,
+} from '@sluice/rows'
+import { encodeBlock, rowOf, textOfBlocks, textPrefix, validEntry } from '@sluice/rows/testing'
 import type { Entry } from '@sluice/schema'
 import * as fc from 'fast-check'
 import { randomUUID } from 'node:crypto'
@@ -20,15 +27,16 @@ afterAll(() => clickhouse.close())
 
 /** Inserts rows into one table as text and into another one as a block. Compares the bytes of all values that are stored. */
 async function expectEqual(rows: readonly string[], blocks: Buffer = encodeBlock(rows)): Promise<void> {
-  const fromText = await insertAll(logsInsertQuery, [compressRows(rows.join(''))], 'zstd')
-  const fromBlocks = await insertAll(logsInsertBlockQuery, insertBody(readBlocks(blocks) ?? []))
+  const block = compressedBlockOf(compressBlocks(blocks))
+  const fromText = await insertAll(logsInsertQuery, [compressRows(rows.join(''))])
+  const fromBlocks = await insertAll(logsInsertBlockQuery, insertBody(block === undefined ? [] : [block]))
   expect(fromText).toHaveLength(rows.length)
   expect(fromBlocks).toHaveLength(rows.length)
   for (const [index, row] of fromText.entries()) expect(fromBlocks[index]).toEqual(row)
 }
 
 /** @returns the rows in the order of their ids */
-async function insertAll(query: string, body: Iterable<Buffer>, encoding?: string): Promise<unknown[]> {
+async function insertAll(query: string, body: Iterable<Buffer>): Promise<unknown[]> {
   const table = `logs_${randomUUID().slice(0, 8)}`
   await clickhouse.command({ query: `CREATE TABLE ${table} AS ${logsTable}` })
   // Any day of expiry is stored.
@@ -37,7 +45,7 @@ async function insertAll(query: string, body: Iterable<Buffer>, encoding?: strin
   const { stream } = await clickhouse.exec({
     query: query.replace(` ${logsTable} `, ` ${table} `),
     values: Readable.from(body, { objectMode: false }),
-    http_headers: encoding === undefined ? {} : { 'Content-Encoding': encoding },
+    http_headers: { 'Content-Encoding': 'zstd' },
     clickhouse_settings: { ...logsInsertSettings, ...insertBlock },
   })
   stream.resume()

@@ -1,6 +1,7 @@
 import { compressBlocks, compressRows } from '@sluice/rows'
 import { encodeBlock } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
+import { zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { classifyInsertError } from '../src/insert-errors.ts'
 import { FrameInserter } from '../src/row-inserter.ts'
@@ -70,11 +71,44 @@ describe('frames', () => {
   })
 })
 
+/** So large that each column is compressed alone. */
+const frameOf = (name: string): Buffer =>
+  asBlocks(
+    [30, 31].map((days) => makeRow({ projectId, retentionDays: days }, { message: name.repeat(70_000) })),
+  )
+const lengths = async (): Promise<unknown[]> =>
+  (await stored()).map((row) => (row as { message: string }).message.length)
+
+describe('frames of columns', () => {
+  it('are stored as they are, with a small one and among text', async () => {
+    await inserter.insert([frameOf('a'), ...framesOf('blocks'), frameOf('b')], randomUUID())
+    expect(await lengths()).toHaveLength(10)
+    await inserter.insert([frameOf('c'), ...framesOf('text')], randomUUID())
+    expect((await lengths()).filter((length) => length === 70_000)).toHaveLength(6)
+  })
+
+  it.each(Array.from({ length: 12 }, (_, i) => i))(
+    'are rejected as poison if one is damaged at the place %i of 12, and no row is stored',
+    async (place) => {
+      const damaged = frameOf('a')
+      const at = Math.floor((place * damaged.length) / 12) + 1
+      damaged[at] = (damaged[at] ?? 0) ^ 0x55
+      for (const frames of [[damaged], [frameOf('b'), damaged], [damaged, frameOf('b')]]) {
+        const error: unknown = await inserter
+          .insert(frames, randomUUID())
+          .catch((rejection: unknown) => rejection)
+        expect(classifyInsertError(error)).toMatchObject({ failure: 'poison' })
+      }
+      expect(await stored()).toEqual([])
+    },
+  )
+})
+
 describe('a damaged frame of blocks', () => {
   const damages: Readonly<Record<string, (frame: Buffer) => Buffer>> = {
     'is cut off': (frame) => frame.subarray(0, -3),
     'has another byte': (frame) => Buffer.concat([frame.subarray(0, 9), Buffer.of(0xff), frame.subarray(10)]),
-    'has bytes that are not blocks': () => compressBlocks(Buffer.from('not a block')),
+    'has bytes that are not a block': () => Buffer.concat([Buffer.of(2), zstdCompressSync('not a block')]),
     'has only its first byte': (frame) => frame.subarray(0, 1),
   }
 

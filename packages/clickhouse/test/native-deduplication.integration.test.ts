@@ -1,6 +1,6 @@
 import { eventually } from '@sluice/harness'
-import { compressRows, insertBody } from '@sluice/rows'
-import { encodeBlock, readBlocks } from '@sluice/rows/testing'
+import { compressBlocks, compressedBlockOf, compressRows, insertBody } from '@sluice/rows'
+import { encodeBlock } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { afterAll, expect, it } from 'vitest'
@@ -49,7 +49,7 @@ function bodyOf(insert: Insert, projectId: string): readonly Buffer[] {
     words.match(/\w+/g)?.flatMap((letters) => {
       const rows = repeat(times / chunks, Array.from(letters, row)).flat()
       const blocks = (): Buffer[] => [
-        ...insertBody(repeat(chunks, readBlocks(encodeBlock(rows)) ?? []).flat()),
+        ...insertBody(repeat(chunks, compressedBlockOf(compressBlocks(encodeBlock(rows))) ?? []).flat()),
       ]
       return format === 'block' ? blocks() : [compressRows(rows.join(''))]
     }) ?? []
@@ -71,7 +71,7 @@ async function send(
     query: isBlock ? logsInsertBlockQuery : logsInsertQuery,
     query_id: queryId,
     values: Readable.from(body, { objectMode: false }),
-    http_headers: isBlock ? {} : { 'Content-Encoding': 'zstd' },
+    http_headers: { 'Content-Encoding': 'zstd' },
     clickhouse_settings: {
       ...logsInsertSettings,
       ...insertBlock,

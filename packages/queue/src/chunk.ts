@@ -5,7 +5,7 @@ import { hash } from 'node:crypto'
 /** The data of a BullMQ job: what a chunk has besides its rows. */
 export interface ChunkData {
   /**
-   * Version of this format. A worker leaves chunks with an unknown version in the queue. Version 2 has rows in blocks, and its frame in a
+   * Version of this format. A worker leaves chunks with an unknown version in the queue. Version 2 has rows in a block, and its frame in a
    * field of the job next to its data. Version 1 has rows of text, and its frame in its data.
    */
   readonly v: 1 | 2

@@ -6,7 +6,7 @@ import { type ColumnType, columnTypes, escapeTsv, rowColumns, type RowKey } from
  */
 export interface Block {
   readonly rows: number
-  /** For each of `rowColumns`, as many values as there are rows. */
+  /** For each of `rowColumns`, as many values as there are rows, or a zstd frame of them. */
   readonly columns: readonly Buffer[]
 }
 
@@ -85,13 +85,12 @@ class Reader {
     }
   }
 
-  /** @returns undefined if the bytes are not a block */
+  /** @returns undefined if the bytes end too early */
   block(): Block | undefined {
     const rows = this.number()
     const lengths = columnCodecs.map(() => this.number())
     const columns = lengths.map((length) => this.bytes.subarray(this.at, (this.at += length)))
-    const isBlock = this.at <= this.bytes.length && columns.every((column, i) => hasValues(column, i, rows))
-    return isBlock ? { rows, columns } : undefined
+    return this.at <= this.bytes.length ? { rows, columns } : undefined
   }
 }
 
@@ -108,7 +107,12 @@ function hasValues(values: Buffer, column: number, rows: number): boolean {
   return row === rows && reader.at === values.length
 }
 
-/** Reads blocks that follow each other. Undefined if the bytes are not blocks. */
+/** Whether each column of a block has as many values as there are rows. */
+export function isWhole({ rows, columns }: Block): boolean {
+  return columns.every((column, i) => hasValues(column, i, rows))
+}
+
+/** Reads blocks that follow each other, without a look at their values. Undefined if the bytes are not blocks. */
 export function readBlocks(bytes: Buffer): Block[] | undefined {
   const blocks: Block[] = []
   for (const reader = new Reader(bytes); reader.at < bytes.length;) {
@@ -117,6 +121,22 @@ export function readBlocks(bytes: Buffer): Block[] | undefined {
     blocks.push(block)
   }
   return blocks
+}
+
+/** The rows of blocks as one block. */
+export function joinBlocks(blocks: readonly Block[]): Block {
+  const [first] = blocks
+  if (first !== undefined && blocks.length === 1) return first
+  const rows = blocks.reduce((sum, block) => sum + block.rows, 0)
+  return {
+    rows,
+    columns: rowColumns.map((_name, i) => Buffer.concat(blocks.map(({ columns }) => columns[i] as Buffer))),
+  }
+}
+
+/** A block as bytes. */
+export function writeBlock({ rows, columns }: Block): Buffer {
+  return Buffer.concat([...[rows, ...columns.map(({ length }) => length)].map(encodeNumber), ...columns])
 }
 
 /** The values of a column as they are in rows of text. */
@@ -165,26 +185,37 @@ function encodeNumber(number: number): Buffer {
 
 const encodeName = (name: string): Buffer => Buffer.from(`${String.fromCharCode(name.length)}${name}`)
 
-/** Values are sent in parts of at least this size. */
-const PART_BYTES = 65_536
+/** The most bytes that a block of zstd has. */
+const STORED_BYTES_MAX = 131_072
 
 /** What precedes the values of each column in an insert: its name and its type. */
-const heads = rowColumns.map((name) => Buffer.concat([encodeName(name), encodeName(columnTypes[name])]))
+const heads = rowColumns.map((name) =>
+  store(Buffer.concat([encodeName(name), encodeName(columnTypes[name])])),
+)
 
-/** The body of an insert in the format Native: the rows of all blocks as one. */
+/**
+ * The body of an insert in the format Native: the rows of all blocks as one.
+ *
+ * @param blocks with columns in zstd frames. They stay as they are: concatenated frames are a valid body
+ */
 export function* insertBody(blocks: readonly Block[]): Generator<Buffer> {
   const rows = blocks.reduce((sum, block) => sum + block.rows, 0)
-  let [parts, bytes]: [Buffer[], number] = [[encodeNumber(rowColumns.length), encodeNumber(rows)], 0]
+  yield store(Buffer.concat([encodeNumber(rowColumns.length), encodeNumber(rows)]))
   for (const [column, head] of heads.entries()) {
-    parts.push(head)
-    for (const { columns } of blocks) {
-      const values = columns[column] as Buffer
-      parts.push(values)
-      bytes += values.length
-      if (bytes < PART_BYTES) continue
-      yield Buffer.concat(parts)
-      ;[parts, bytes] = [[], 0]
-    }
+    yield head
+    for (const { columns } of blocks) yield columns[column] as Buffer
   }
-  yield Buffer.concat(parts)
+}
+
+/** Makes zstd frames (RFC 8878) whose content is not compressed: a call of zlib costs more than it saves for a few kilobytes. */
+export function store(bytes: Buffer): Buffer {
+  const parts: Buffer[] = []
+  for (let from = 0; from < bytes.length; from += STORED_BYTES_MAX) {
+    const part = bytes.subarray(from, from + STORED_BYTES_MAX)
+    // Magic number, no options, a window of 128 KiB, and the head of the last block, which is raw.
+    const head = Buffer.of(0x28, 0xb5, 0x2f, 0xfd, 0, 0x38, 0, 0, 0)
+    head.writeUIntLE(part.length * 8 + 1, 6, 3)
+    parts.push(head, part)
+  }
+  return Buffer.concat(parts)
 }

@@ -12,8 +12,9 @@ export {
   type RowPrefix,
 } from './row-codec.ts'
 export {
-  blocksOfFrame,
+  blockOfFrame,
   compressBlocks,
+  compressedBlockOf,
   compressRows,
   framesWithout,
   hasRowOf,

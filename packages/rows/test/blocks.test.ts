@@ -1,8 +1,9 @@
 import * as fc from 'fast-check'
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { expect, it } from 'vitest'
-import { insertBody, keysOfBlock, readBlocks, rowsOfBlock } from '../src/blocks.ts'
+import { insertBody, isWhole, keysOfBlock, readBlocks, rowsOfBlock, store } from '../src/blocks.ts'
 import { columnTypes, rowColumns, rowKey } from '../src/row-codec.ts'
-import { compressBlocks, framesWithout, hasRowOf, rowsOfFrame } from '../src/row-frame.ts'
+import { compressBlocks, compressedBlockOf, framesWithout, hasRowOf, rowsOfFrame } from '../src/row-frame.ts'
 import { anyText, runs } from './support/arbitrary-entry.ts'
 import { encodeBlock } from './support/encode-block.ts'
 
@@ -56,12 +57,18 @@ it.each([
   ['with more values in a column', replaced(head, 0)],
   ['with fewer values in a column', replaced(head, 9)],
 ])('is not a block %s', (_what, bytes) => {
-  expect(readBlocks(bytes)).toBeUndefined()
-  expect(rowsOfFrame(compressBlocks(bytes))).toBeUndefined()
+  expect(readBlocks(bytes)?.every(isWhole) ?? false).toBe(false)
+  expect(rowsOfFrame(Buffer.concat([Buffer.of(2), zstdCompressSync(bytes)]))).toBeUndefined()
+})
+
+it('is not made of bytes that are not blocks', () => {
+  expect(() => compressBlocks(Buffer.from('not a block'))).toThrow(RangeError)
 })
 
 it('becomes an insert with one head and the values of all blocks per column', () => {
-  const body = Buffer.concat([...insertBody(readBlocks(Buffer.concat([block, block])) ?? [])])
+  const frame = compressBlocks(block)
+  const blocks = [frame, frame].map(compressedBlockOf).filter((each) => each !== undefined)
+  const body = zstdDecompressSync(Buffer.concat([...insertBody(blocks)]))
   const first = Buffer.concat([
     Buffer.of(rowColumns.length, 6),
     Buffer.from(`\nproject_id\u0006String${'\u0004demo'.repeat(6)}`),
@@ -70,8 +77,20 @@ it('becomes an insert with one head and the values of all blocks per column', ()
   for (const name of Object.keys(columnTypes)) expect(body.includes(name)).toBe(true)
 })
 
-it('is compressed in a frame whose rows can be found, and left out', () => {
-  const frame = compressBlocks(Buffer.concat([block, encodeBlock([rowOf(3, 'm', 'other')])]))
+it.each([0, 1, 131_072, 131_073, 300_000])('stores %i bytes in zstd frames', (length) => {
+  const bytes = Buffer.alloc(length, 'content')
+  // An empty insert begins with a frame, too.
+  expect(zstdDecompressSync(Buffer.concat([store(bytes), store(Buffer.of(1))]))).toEqual(
+    Buffer.concat([bytes, Buffer.of(1)]),
+  )
+})
+
+it.each([
+  ['one zstd frame', 'm'],
+  ['a zstd frame for each column, if it is large,', 'm'.repeat(120_000)],
+])('is compressed as %s whose rows can be found, and left out', (_what, message) => {
+  const frame = compressBlocks(Buffer.concat([block, encodeBlock([rowOf(3, message, 'other')])]))
+  expect(frame[0]).toBe(message === 'm' ? 2 : 3)
   expect([['demo'], ['other'], ['demo-2', 'thé'], []].map((projects) => hasRowOf(projects, frame))).toEqual([
     true,
     true,
@@ -80,11 +99,15 @@ it('is compressed in a frame whose rows can be found, and left out', () => {
   ])
   expect(framesWithout(new Set(), [frame])).toEqual([frame])
   const [kept] = framesWithout(new Set(ids.slice(0, 2)), [frame])
-  expect(kept && rowsOfFrame(kept)).toEqual([rows[2], rowOf(3, 'm', 'other')])
+  expect(kept && rowsOfFrame(kept)).toEqual([rows[2], rowOf(3, message, 'other')])
   const broken = frame.subarray(0, -3)
   expect([rowsOfFrame(broken), hasRowOf(['demo'], broken), framesWithout(new Set(['x']), [broken])]).toEqual([
     undefined,
     false,
     [broken],
   ])
+  // ClickHouse would notice damaged values: a frame has a checksum.
+  const damaged = Buffer.from(frame)
+  damaged[frame.length - 1] = (frame.at(-1) ?? 0) ^ 1
+  expect(message === 'm' || rowsOfFrame(damaged) === undefined).toBe(true)
 })

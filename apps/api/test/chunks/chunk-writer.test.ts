@@ -40,9 +40,9 @@ const confirmAll = async (writes: readonly Promise<unknown>[]): Promise<void> =>
 
 /** Writes rows at a constant rate. */
 const writeFor = async (adds: number, rowsPerS: number): Promise<void> => {
-  const rows = manyRows((rowsPerS * chunkLimits.intervalMs) / 1_000)
+  const rows = manyRows((rowsPerS * chunkLimits.fastIntervalMs) / 1_000)
   for (let add = 0; add < adds; add += 1) {
-    nowMs += chunkLimits.intervalMs
+    nowMs += chunkLimits.fastIntervalMs
     await writer.write(rows)
   }
   queue.adds.length = 0
@@ -117,7 +117,7 @@ describe('a writer of very many rows', () => {
     writes.push(writeRows('c'))
     await turn()
     expect(queue.adds).toHaveLength(0)
-    nowMs += chunkLimits.intervalMs
+    nowMs += chunkLimits.fastIntervalMs
     await Promise.all(writes)
     expect(addAt(0)).toMatchObject({ names: ['b', 'c'] })
   })

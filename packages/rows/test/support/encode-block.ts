@@ -1,3 +1,4 @@
+import { writeBlock } from '../../src/blocks.ts'
 import { type ColumnType, columnTypes, rowColumns, unescapeTsv } from '../../src/row-codec.ts'
 
 const DAY_MS = 86_400_000
@@ -49,7 +50,5 @@ export function encodeBlock(rows: readonly string[]): Buffer {
   const columns = rowColumns.map((name, column) =>
     Buffer.concat(fields.map((row) => encoders[columnTypes[name]](row[column] ?? ''))),
   )
-  return Buffer.concat(
-    [rows.length, ...columns.map(({ length }) => length)].map(encodeNumber).concat(columns),
-  )
+  return writeBlock({ rows: rows.length, columns })
 }
