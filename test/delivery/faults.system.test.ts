@@ -51,15 +51,16 @@ it('the batches of a killed worker are recovered once each, and their records ar
   /** How long the records of a released batch are kept. */
   const releasedTtlMs = 300_000
   const fleet = await startFleet({ environment: { LOCK_DURATION_MS: '2000', BATCH_WAIT_MS: '500' } })
-  // The first worker has the turn, and keeps it while it is not busy.
-  const victim = await fleet.startWorker()
+  // The first worker has the turn, and keeps it while it is not busy. It claims a batch when it has all of its rows, however long that takes.
+  const environment = { BATCH_WAIT_MS: '60000', BATCH_ROWS_MAX: String(2 * chunksPerBatch) }
+  const victim = await fleet.startWorker({ environment })
   await startWorkers(fleet, 5)
   const [names] = fleet.names
   const recordsOf = (key = ''): Promise<string[]> => fleet.redis.keys(key)
 
   const journal = new Journal('dead-worker')
   // Long enough to kill the worker while ClickHouse has not got its inserts.
-  fleet.gate.insertDelayMs = 4_000
+  fleet.gate.insertDelayMs = 10_000
   for (const claimed of [1, 2]) {
     await fleet.add(journal, chunksPerBatch, 2)
     await eventually(async () => expect(await recordsOf(names?.batchKey('*'))).toHaveLength(claimed))

@@ -19,6 +19,8 @@ export interface FleetOptions {
 export interface FleetWorkerOptions {
   /** Default: the fleet's gate. */
   readonly clickhouseUrl?: string | undefined
+  /** Settings in which it differs from the fleet. */
+  readonly environment?: Readonly<Record<string, string>>
   /** See `AppOptions`. */
   readonly until?: 'alive' | 'ready'
 }
@@ -75,6 +77,7 @@ export class Fleet {
 
   async startWorker({
     clickhouseUrl = this.gate.url,
+    environment,
     until = 'ready',
   }: FleetWorkerOptions = {}): Promise<App> {
     const { supervisor, redisUrl, clickhouse } = this.services
@@ -83,7 +86,7 @@ export class Fleet {
       prefix: PREFIX,
       name: `worker-${this.workers.length + 1}`,
       clickhouse: { ...clickhouse, url: clickhouseUrl },
-      environment: this.#environment,
+      environment: { ...this.#environment, ...environment },
       until,
     })
     this.workers.push(worker)
