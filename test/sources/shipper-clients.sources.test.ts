@@ -74,6 +74,8 @@ describe('the client for JavaScript', () => {
         ['error', expect.stringContaining('"level":50')],
       ]),
     )
+    const batch = await sources.entriesOf('loki-js-batch', 99)
+    expect(batch).toHaveLength(99)
   })
 
   it('of Splunk stores events', async () => {

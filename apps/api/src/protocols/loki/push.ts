@@ -39,13 +39,15 @@ function isJson({ 'content-type': contentType = '' }: IncomingHttpHeaders): bool
   return /^application\/json\s*(;|$)/i.test(contentType)
 }
 
-/** No client retries after 400, so the valid lines are stored, and the response says what is wrong with the others. Loki does the same. */
+/**
+ * Clients for loggers send the whole batch once more after each response but 204, so the response is 204 as soon as a line is stored: the
+ * others are only counted.
+ */
 function answerTo({ records, rejected }: Outcome): Answer {
   const [first] = rejected
-  if (first === undefined) return textAnswer(204, '')
+  if (first === undefined || rejected.size < records) return textAnswer(204, '')
   const [index, error] = first
-  const stored = `${records - rejected.size} lines are stored, ${rejected.size} are rejected.`
-  return textAnswer(400, `${stored} Line ${index}: ${describeError(error, '')}.\n`)
+  return textAnswer(400, `All lines are rejected. Line ${index}: ${describeError(error, '')}.\n`)
 }
 
 function textAnswer(status: number, body: string): Answer {
