@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Answer } from '../../answer.ts'
 import { checkBody } from '../../intake/intake.ts'
-import { problems } from '../../problems.ts'
+import { Problem, problems } from '../../problems.ts'
 import type { Outcome, Protocol } from '../protocol.ts'
 import { asBearer, describeError } from '../shippers.ts'
 import { decodeSnappy } from './snappy.ts'
@@ -17,10 +17,11 @@ export const lokiPush: Protocol = {
   encoding: { name: 'snappy', isUsed: (headers) => !isJson(headers), decode: decodeSnappy },
   read(body, { headers }) {
     const isInJson = isJson(headers)
+    const hasRecords = areLinesJson(headers)
     if (isInJson) checkBody(body)
     return {
       read: (scanner, prefix) =>
-        isInJson ? scanner.scanRecords('LokiJson', body, prefix) : scanner.scanRecords('Loki', body, prefix),
+        scanner.scanRecords(isInJson ? 'LokiJson' : 'Loki', body, prefix, hasRecords),
       rejections: {
         message: ({ message }) => ['invalid_protobuf', `The body is not a PushRequest: ${message}.`],
         shape: () => [
@@ -37,6 +38,13 @@ export const lokiPush: Protocol = {
 /** Everything else is Protocol Buffers with snappy, as for Loki. */
 function isJson({ 'content-type': contentType = '' }: IncomingHttpHeaders): boolean {
   return /^application\/json\s*(;|$)/i.test(contentType)
+}
+
+/** Whether lines are records of loggers. @throws Problem */
+function areLinesJson({ 'sluice-loki-lines': lines }: IncomingHttpHeaders): boolean {
+  if (lines !== undefined && lines !== 'json')
+    throw new Problem('bad_request', 'Sluice-Loki-Lines has one value, "json". Send it once.')
+  return lines !== undefined
 }
 
 /**

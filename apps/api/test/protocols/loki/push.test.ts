@@ -75,6 +75,62 @@ describe('a push request', () => {
     expect(storedRows(api)).toMatchObject([one, { ...two, level: 'error', metadata }])
   })
 
+  describe('whose lines are JSON, by its header,', () => {
+    const record = { level: 50, time: 1_763_632_800_123, pid: 7, hostname: 'h', msg: 'late', orderId: 5 }
+    const labels = { level: 'error', hostname: 'h', app: 'shop', env: 'prod' }
+    const json = { 'sluice-loki-lines': 'json' }
+    const rows = [
+      {
+        ...columns,
+        timestamp: '2025-11-20 10:00:00.123000',
+        level: 'error',
+        message: 'late',
+        metadata: { pid: 7, hostname: 'h', orderId: 5 },
+      },
+      { ...columns, level: 'error', message: '{"a":', metadata: { hostname: 'h' } },
+    ]
+
+    it('has the records of loggers', async () => {
+      const values = [
+        ['1763632800123000000', JSON.stringify(record), { orderId: '5' }],
+        ['0', '{"a":'],
+      ]
+      const response = await api.post({ streams: [{ stream: labels, values }] }, { url, headers: json })
+      expect(response.statusCode).toBe(204)
+      expect(storedRows(api)).toMatchObject(rows)
+      expect(storedMetadata(api)).toEqual(rows.map(({ metadata }) => metadata))
+    })
+
+    it('has them in Protocol Buffers', async () => {
+      const text = Object.entries(labels).map(([name, value]) => `${name}="${value}"`)
+      const lines = [lineOf(JSON.stringify(record), 123_000_000), lineOf('{"a":')]
+      await push(stream(`{${text.join(',')}}`, ...lines), json)
+      expect(storedRows(api)).toMatchObject(rows)
+      expect(storedMetadata(api)).toEqual(rows.map(({ metadata }) => metadata))
+    })
+
+    it('keeps what labels and structured metadata say that its lines do not', async () => {
+      const line = { level: 'fatal', time: '2025-11-20T09:00:00Z', message: 'x', service: 'till', a: 1 }
+      const values = [['1763632800000000000', JSON.stringify(line), { a: '2' }]]
+      await api.post({ streams: [{ stream: { ...labels, a: '3' }, values }] }, { url, headers: json })
+      expect(storedRows(api)).toMatchObject([
+        { service: 'till', level: 'error', timestamp: '2025-11-20 10:00:00.000000', message: 'x' },
+      ])
+      const { level: _repeats, env: _column, ...kept } = labels
+      expect(storedMetadata(api)).toEqual([
+        { originalLevel: 'fatal', time: line.time, a: 1, a_2: '3', a_3: '2', ...kept },
+      ])
+    })
+
+    it('rejects another value of the header', async () => {
+      const response = await api.post({ streams: [] }, { url, headers: { 'sluice-loki-lines': 'logfmt' } })
+      expect([response.statusCode, response.body]).toEqual([
+        400,
+        'Sluice-Loki-Lines has one value, "json". Send it once.\n',
+      ])
+    })
+  })
+
   it('may be compressed JSON, and may have a key as the password', async () => {
     const response = await api.post(gzipSync('{"streams":[{"stream":{},"values":[["0","x"]]}]}'), {
       url,
