@@ -46,7 +46,7 @@ export const BRACKETS: i32 = SCRATCH + SCRATCH_BYTES + SLACK
 export const ERRORS: i32 = BRACKETS + BODY_BYTES_MAX / 8 + SLACK
 export const ERRORS_MAX: i32 = 16_384
 /** Where the pieces of a request end: three i32 each, see `records.ts`. */
-export const PIECES: i32 = ERRORS + ERRORS_MAX * 40
+export const PIECES: i32 = ERRORS + ERRORS_MAX * 48
 export const PIECES_MAX: i32 = 4_096
 /** JSON Pointers of errors within metadata. */
 export const PATHS: i32 = PIECES + PIECES_MAX * 12

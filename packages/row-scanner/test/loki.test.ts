@@ -376,12 +376,13 @@ describe('limits', () => {
       true,
       undefined,
     ],
-    ['one byte more', oneLine({ name: 'v'.repeat(16_385 - '{"name":""}'.length) }), true, 'wrong_type'],
+    ['one byte more', oneLine({ name: 'v'.repeat(16_385 - '{"name":""}'.length) }), true, 'too_large'],
     ['labels of 16 KiB', labelled(longLabels(16_384)), false, undefined],
-    ['one byte more', labelled(longLabels(16_385)), false, 'wrong_type'],
+    ['one byte more', labelled(longLabels(16_385)), false, 'too_large'],
     ['256 labels', oneLine(stringsOf(256)), true, undefined],
     ['257 labels', oneLine(stringsOf(257)), true, 'too_many_names'],
-    ['289 labels', oneLine(stringsOf(289)), true, 'wrong_type'],
+    ['289 labels', oneLine(stringsOf(289)), true, 'too_many_names'],
+    ['3,276 labels', labelled(`{${'a="",'.repeat(3_276)}}`), false, 'too_many_names'],
     ['16 labels with one name', labelled(`{${'level="info",'.repeat(16)}}`), false, undefined],
     ['17 labels with one name', labelled(`{${'level="info",'.repeat(17)}}`), false, 'wrong_type'],
     ['256 names with the labels', oneLine(stringsOf(200), ['0', 'x', stringsOf(256)]), true, undefined],
@@ -420,6 +421,18 @@ describe('limits', () => {
     const { rejected } = scanLoki(body, isJson)
     expect(rejected.get(0)?.code).toBe(code)
     expect(scan(body, isJson)).toEqual(lokiReference(body, isJson, prefix))
+  })
+
+  it.each([
+    [oneLine(stringsOf(289)), true, 'has a stream with 289 labels: at most 288 are allowed'],
+    [labelled(`{${'a="",'.repeat(300)}}`), false, 'has a stream with 300 labels: at most 288 are allowed'],
+    [
+      labelled(longLabels(16_385)),
+      false,
+      'has a stream with 16385 bytes of labels: at most 16384 are allowed',
+    ],
+  ])('of labels are named with how many were sent', (body, isJson, message) => {
+    expect(scanLoki(body, isJson).rejected.get(0)?.message).toBe(message)
   })
 
   it('a request may have 16,384 lines', () => {

@@ -22,6 +22,8 @@ const batched = new LokiTransport({
   replaceTimestamp: false,
   basicAuth: `any:${password}`,
   labels: { service: `${service}-batch` },
+  format: winston.format.json(),
+  headers: { 'Sluice-Loki-Lines': 'json' },
   onConnectionError: (error) => process.stdout.write(`failed: ${error}\n`),
 })
 // After an error it waits this long instead of a minute, and sends the batch once more.
@@ -31,7 +33,13 @@ for (let order = 0; order < 100; order += 1)
   logger.info(`line ${order}`, order === 50 ? { timestamp: '2300-01-01' } : {})
 const transport = pino.transport({
   target: 'pino-loki',
-  options: { host, basicAuth: { username: 'any', password }, labels: { service }, batching: { interval: 1 } },
+  options: {
+    host,
+    basicAuth: { username: 'any', password },
+    labels: { service },
+    batching: { interval: 1 },
+    headers: { 'Sluice-Loki-Lines': 'json' },
+  },
 })
 pino(transport).error({ order: 7 }, 'from pino')
 // The transports send after their intervals, and when they end.

@@ -9,7 +9,7 @@ import { ESCAPED } from '../strings'
 import { NAME, Node, NODE_BYTES, NULL, Tape, TEXT } from '../tape'
 import { Wire } from '../wire'
 import { readLabelSet } from './label-set'
-import { labels, pairs, Stream } from './stream'
+import { labels, LABELS_BYTES_MAX, pairs, Stream } from './stream'
 
 // The nodes of a stream and of a line, by their places.
 const LABELS: i32 = 0
@@ -56,7 +56,8 @@ function readStream(_target: i32, _source: i32): void {
   if (Node.of(nodes + HAS_LINES * NODE_BYTES).kind !== NULL) {
     const text = Node.of(nodes)
     Stream.begin(0)
-    Stream.end(text.kind === NULL || readLabelSet(text, labels), text.bytes)
+    const isRead = text.kind === NULL || text.bytes > LABELS_BYTES_MAX || readLabelSet(text, labels)
+    Stream.end(isRead, text.bytes)
     Wire.at = start
     readMessage(LINES, 0, 0)
   }

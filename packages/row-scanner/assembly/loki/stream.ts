@@ -2,7 +2,7 @@ import { isEqual } from '../bytes'
 import * as codes from '../codes'
 import * as columns from '../columns'
 import { Decoded, Draft } from '../draft'
-import { LABELS as AT_LABELS, METADATA, UNIX_NANO } from '../errors'
+import { Errors, LABEL_BYTES, LABEL_COUNT, LABELS as AT_LABELS, METADATA, UNIX_NANO } from '../errors'
 import { fieldOf } from '../fields'
 import { Literal, literal } from '../literals'
 import { isExact, levelOf, LOG, PINO, readLevelText } from '../loggers/levels'
@@ -19,7 +19,7 @@ import { Node, NODE_BYTES, NULL, Tape } from '../tape'
 import { readInner } from '../text'
 
 /** As members of metadata. Loki's own limits allow about 46 KiB. The labels of a stream are in the row of each of its lines. */
-const LABELS_BYTES_MAX: i32 = 16_384
+export const LABELS_BYTES_MAX: i32 = 16_384
 /** A name gets numbers from 2 to this one: each line of a stream may have names that its labels have. */
 const NUMBER_MAX: i32 = 16
 /** The start of the year 2262. */
@@ -48,8 +48,8 @@ export const pairs: Members = changetype<Members>(memory.data(MEMBERS_BYTES))
 export class Stream {
   /** Whether a line that is a JSON object is read as the record of a logger. Otherwise it stays the message. */
   static hasRecords: bool = false
-  /** Whether the stream has valid labels. */
-  static isValid: bool = false
+  /** The bytes of the labels; negative if they are not valid. */
+  private static bytes: i32 = 0
   /** The flags of all labels. */
   private static flags: i32 = 0
 
@@ -61,12 +61,21 @@ export class Stream {
 
   /** Ends the labels. @param bytes of them */
   static end(isValid: bool, bytes: i32): void {
-    Stream.isValid = isValid && bytes <= LABELS_BYTES_MAX && labels.count <= NAMES_MAX && !labels.isCrowded
+    Stream.bytes = isValid && !labels.isCrowded ? bytes : -1
+  }
+
+  /** Whether the stream has valid labels within their limits. */
+  static get isValid(): bool {
+    return Stream.bytes >= 0 && Stream.bytes <= LABELS_BYTES_MAX && labels.count <= NAMES_MAX
   }
 
   /** Rejects a line whose stream has no valid labels. */
   static rejectLine(): i32 {
-    return reject(codes.WRONG_TYPE, AT_LABELS)
+    if (Stream.bytes < 0) return reject(codes.WRONG_TYPE, AT_LABELS)
+    const isLong = Stream.bytes > LABELS_BYTES_MAX
+    const result = isLong ? reject(codes.TOO_LARGE, LABEL_BYTES) : reject(codes.TOO_MANY_NAMES, LABEL_COUNT)
+    if (result === 0) Errors.note(isLong ? Stream.bytes : labels.count, isLong ? LABELS_BYTES_MAX : NAMES_MAX)
+    return result
   }
 
   /** Begins a line. Its structured metadata is added to `pairs`. @param flags of all that is in it */

@@ -21,9 +21,11 @@ interface Member {
   readonly value: Value
 }
 
+type LabelsCode = 'wrong_type' | 'too_large' | 'too_many_names'
+
 interface Stream {
-  /** Undefined if they are invalid. */
-  readonly labels: readonly Member[] | undefined
+  /** Or why they are invalid. */
+  readonly labels: readonly Member[] | LabelsCode
   readonly lines: readonly (Line | undefined)[]
 }
 
@@ -61,8 +63,8 @@ export function lokiReference(
   for (const { labels, lines } of streams) {
     for (const line of lines) {
       const made =
-        labels === undefined || line === undefined
-          ? { code: 'wrong_type', path: '' }
+        typeof labels === 'string' || line === undefined
+          ? { code: typeof labels === 'string' ? labels : 'wrong_type', path: '' }
           : rowOf(line, labels, prefix, hasRecords)
       if (typeof made === 'string') rows += made
       else errors.push({ index, ...made })
@@ -215,7 +217,8 @@ function ownOf(entry: Members, record: Members): OwnRecord {
   // The default does not count.
   if (entryOfRecord(record, { defaultLevel: 'success' })['level'] !== columns['level'])
     delete columns['level']
-  return { columns, metadata: membersOf(parseText(JSON.stringify(metadata))) ?? [] }
+  const value = parseText(JSON.stringify(metadata))
+  return { columns, metadata: typeof value === 'string' ? [] : (membersOf(value) ?? []) }
 }
 
 function loneIn(columns: Readonly<Record<string, string>>, metadata: readonly Member[]): string | undefined {
@@ -282,10 +285,11 @@ function membersOf(value: Value | undefined): readonly Member[] | undefined {
   }))
 }
 
-function labelsOf(value: Value | undefined): readonly Member[] | undefined {
+function labelsOf(value: Value | undefined): Stream['labels'] {
   const labels = membersOf(value)
-  const isLong = value !== undefined && Buffer.byteLength(textOf(value)) > LABELS_BYTES_MAX
-  return isLong || (labels?.length ?? 0) > NAMES_MAX ? undefined : labels
+  if (labels === undefined) return 'wrong_type'
+  if (value !== undefined && Buffer.byteLength(textOf(value)) > LABELS_BYTES_MAX) return 'too_large'
+  return labels.length > NAMES_MAX ? 'too_many_names' : labels
 }
 
 function lineOf(value: Value): Line | undefined {
@@ -354,7 +358,7 @@ function readProtobuf(body: Buffer): readonly Stream[] | 'protobuf' {
         const entries = fields.filter(({ tag }) => tag === 18)
         // The lines of a stream without valid labels are not read.
         const lines = entries.map((entry) =>
-          labels === undefined ? undefined : entryOf(fieldsOf(entry.bytes)),
+          typeof labels === 'string' ? undefined : entryOf(fieldsOf(entry.bytes)),
         )
         return { labels, lines }
       })
@@ -418,11 +422,12 @@ function freeName(taken: ReadonlySet<string>, name: string): string | undefined 
 const LABEL =
   /[ \t-\r]*([A-Za-z_][\w.:]*|"(?:[^"\\\n]|\\[^])*")[ \t-\r]*=[ \t-\r]*("(?:[^"\\\n]|\\[^])*"|`[^`]*`)[ \t-\r]*(?:,[ \t-\r]*(?=\})|(?=\})|,)/y
 
-function labelSetOf(bytes: Buffer): readonly Member[] | undefined {
+function labelSetOf(bytes: Buffer): Stream['labels'] {
+  if (bytes.length > LABELS_BYTES_MAX) return 'too_large'
   const text = bytes.toString()
   const pairs: [string, string][] = []
   let at = /^[ \t-\r]*\{/.exec(text)?.[0].length ?? 0
-  if (at === 0) return undefined
+  if (at === 0) return 'wrong_type'
   LABEL.lastIndex = at
   for (let match = LABEL.exec(text); match !== null; match = LABEL.exec(text)) {
     const [, name = '', value = ''] = match
@@ -431,9 +436,8 @@ function labelSetOf(bytes: Buffer): readonly Member[] | undefined {
     if (text[at] === '}') break
   }
   const isValid = /^[ \t-\r]*\}[ \t-\r]*$/.test(text.slice(at))
-  return isValid && pairs.length <= NAMES_MAX && bytes.length <= LABELS_BYTES_MAX
-    ? numbered(pairs)
-    : undefined
+  if (!isValid) return 'wrong_type'
+  return pairs.length > NAMES_MAX ? 'too_many_names' : (numbered(pairs) ?? 'wrong_type')
 }
 
 const ESCAPE = /\\(x[0-9A-Fa-f]{2}|[0-7]{3}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[^])/g
