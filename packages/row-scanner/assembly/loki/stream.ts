@@ -95,6 +95,7 @@ export class Stream {
     if (pairs.count > NAMES_MAX || pairs.isCrowded) return Mapper.reject(codes.TOO_MANY_NAMES, METADATA)
     if (nanos >= END_NS) return Mapper.reject(codes.INVALID_TIMESTAMP, UNIX_NANO)
     join(pairs, labels)
+    if (pairs.isCrowded) return Mapper.reject(codes.TOO_MANY_NAMES, METADATA)
     ROLES.clear()
     for (let at = pairs.first; at < pairs.last; at += 4) ROLES.note(load<i32>(at))
     mapLine(message, nanos / NS_PER_US)
@@ -109,8 +110,7 @@ export class Stream {
     join(kept, pairs)
     if (nanos % NS_PER_US !== 0) kept.add(named(TIME_UNIX_NANO, addDigits(nanos)))
     if (level !== 0 && !isExact(reading)) kept.add(named(ORIGINAL_LEVEL, Node.of(level).next))
-    const result =
-      kept.isCrowded || pairs.isCrowded ? Mapper.reject(codes.TOO_MANY_NAMES, METADATA) : Mapper.take()
+    const result = kept.isCrowded ? Mapper.reject(codes.TOO_MANY_NAMES, METADATA) : Mapper.take()
     // Other lines have the same labels.
     for (let role = 0; role < ROLES_END; role += 1)
       if (ROLES.nameOf(role) !== 0) Node.of(ROLES.nameOf(role)).head &= ~USED
