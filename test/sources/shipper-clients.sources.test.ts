@@ -71,9 +71,17 @@ describe('the client for JavaScript', () => {
       expect.arrayContaining([
         ['warn', 'winston in JSON {"level":"warn'],
         ['warn', 'winston in Protocol Buffers {"'],
-        ['error', expect.stringContaining('"level":50')],
+        ['error', 'from pino'],
       ]),
     )
+    const batch = await sources.entriesOf('loki-js-batch', 99)
+    expect(batch.map(({ level, message }) => `${level} ${message}`).toSorted()).toEqual(
+      Array.from({ length: 100 }, (_, order) => `info line ${order}`)
+        .filter((line) => line !== 'info line 50')
+        .toSorted(),
+    )
+    const { metadata } = entries.find(({ message }) => message === 'from pino') ?? {}
+    expect(metadata).toEqual({ order: 7, pid: expect.any(Number), hostname: expect.any(String) })
   })
 
   it('of Splunk stores events', async () => {

@@ -46,7 +46,7 @@ export const BRACKETS: i32 = SCRATCH + SCRATCH_BYTES + SLACK
 export const ERRORS: i32 = BRACKETS + BODY_BYTES_MAX / 8 + SLACK
 export const ERRORS_MAX: i32 = 16_384
 /** Where the pieces of a request end: three i32 each, see `records.ts`. */
-export const PIECES: i32 = ERRORS + ERRORS_MAX * 40
+export const PIECES: i32 = ERRORS + ERRORS_MAX * 48
 export const PIECES_MAX: i32 = 4_096
 /** JSON Pointers of errors within metadata. */
 export const PATHS: i32 = PIECES + PIECES_MAX * 12
@@ -74,7 +74,7 @@ export const COLUMN_ROOM: i32 = 2 * BODY_BYTES_MAX
 /** A hash table for the names of large objects: see `names.ts`. At most a fifth of the bytes of a body are names. */
 export const TABLE: i32 = COLUMNS + COLUMNS_MAX * COLUMN_ROOM + SLACK
 export const TABLE_SLOTS: i32 = 2_097_152
-/** The addresses of the names of unknown fields in the current entry. i32 each. */
+/** The addresses of the names of unknown fields in the current entry; of Loki, those of labels and of structured metadata. i32 each. */
 export const UNKNOWN: i32 = TABLE + TABLE_SLOTS * 8
 /**
  * The members of the current record, and those of its metadata: see `loggers/members.ts`. i32 each. Of OTLP, the first

@@ -21,6 +21,18 @@ export function readNext(start: i32, end: i32): bool {
   return readValue(Cursor.skip(), 0) >= 0
 }
 
+/** Reads a text that must be one value, after the nodes and names that there are. @returns its node; 0 if it is none */
+export function readInner(start: i32, end: i32): i32 {
+  const value = Tape.end
+  const after = load<u8>(end)
+  store<u8>(end, 0)
+  Cursor.at = start
+  const isValue = readValue(Cursor.skip(), 0) >= 0
+  Cursor.skip()
+  store<u8>(end, after)
+  return isValue && Cursor.at === end ? value : 0
+}
+
 /** Reads a text that must be one value. A zero follows it. */
 export function readText(start: i32, end: i32): bool {
   if (!readNext(start, end)) return false

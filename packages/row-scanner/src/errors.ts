@@ -53,6 +53,8 @@ const wordings: Readonly<Record<number, string>> = {
   [-4]: 'must be nanoseconds of the years 1970–2261',
   [-5]: 'must be an array of a time, a line and structured metadata',
   [-6]: 'has a stream without valid labels, such as {"app": "x"} in JSON or {app="x"}',
+  [-7]: 'has a stream with {count} labels: at most {max} are allowed',
+  [-8]: 'has a stream with {count} bytes of labels: at most {max} are allowed',
   [-10]: eventErrors.missing,
   [-11]: eventErrors.blank,
   [-12]: 'is not stored',
@@ -72,6 +74,8 @@ const numbers = [
   'line',
   'column',
   'end',
+  'count',
+  'max',
 ] as const
 
 /** Words the errors in the scanner's memory. */
@@ -83,7 +87,8 @@ export function readErrors(memory: Buffer, start: number, count: number): ScanEr
     const path = where === PATH ? memory.toString('utf8', pathStart, pathEnd) : field
     const text = code === 'invalid_json' ? `is not JSON: ${describeFault(memory, error)}` : undefined
     const type = where < FIELDS ? wrongType(memory, -where) : undefined
-    const message = type ?? wordings[where] ?? text ?? messageOf(code, path, where)
+    const wording = wordings[where]?.replace('{count}', `${error.count}`).replace('{max}', `${error.max}`)
+    const message = type ?? wording ?? text ?? messageOf(code, path, where)
     return { index, path: code === 'missing' ? '' : path, code, message }
   })
 }

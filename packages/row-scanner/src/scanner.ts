@@ -157,10 +157,15 @@ export class Scanner {
     return use({ kind, entries, rows, errors: this.#errors(found.errors), single })
   }
 
-  /** Scans the records of a protocol that says all of them in the body. */
-  scanRecords(protocol: RecordProtocol, body: Uint8Array, prefix: RowPrefix): ScannedRecords {
+  /** Scans the records of a protocol that says all of them in the body. @param hasRecords whether lines of Loki are JSON records */
+  scanRecords(
+    protocol: RecordProtocol,
+    body: Uint8Array,
+    prefix: RowPrefix,
+    hasRecords = false,
+  ): ScannedRecords {
     this.#take(body, prefix)
-    return this.#records(this.#exports[`scan${protocol}`](body.length))
+    return this.#records(this.#exports[`scan${protocol}`](body.length, hasRecords))
   }
 
   /** Scans OTLP logs in JSON. Straight after `scan` has found that the body is OTLP, the body is not read again. */

@@ -7,18 +7,19 @@ import { describe, expect, it } from 'vitest'
 import { RejectedBody, type ScannedRecords, Scanner } from '../src/index.ts'
 import { type LokiOutcome, lokiReference } from './support/loki.ts'
 import { ID, stamp, withOneId } from './support/reference.ts'
+import { comparable } from './support/shippers.ts'
 import { runsOf } from './support/runs.ts'
 
 const pieces = { rowsMax: 2_000, bytesMax: 1_000_000 }
 const scanner = new Scanner({ reserve: () => ID }, Date.now, pieces)
 const prefix = textPrefix(stamp)
 
-const scanLoki = (body: Buffer, isJson: boolean): ScannedRecords =>
-  isJson ? scanner.scanRecords('LokiJson', body, prefix) : scanner.scanRecords('Loki', body, prefix)
+const scanLoki = (body: Buffer, isJson: boolean, hasRecords = false): ScannedRecords =>
+  scanner.scanRecords(isJson ? 'LokiJson' : 'Loki', body, prefix, hasRecords)
 
-function scan(body: Buffer, isJson: boolean): LokiOutcome {
+function scan(body: Buffer, isJson: boolean, hasRecords = false): LokiOutcome {
   try {
-    const { records, rejected, pieces: found } = scanLoki(body, isJson)
+    const { records, rejected, pieces: found } = scanLoki(body, isJson, hasRecords)
     const texts = found.map(({ rows }) => {
       const text = Buffer.alloc(rows.byteLength)
       rows.copyTo(text, 0)
@@ -254,6 +255,104 @@ it.each([
   },
 )
 
+/** A record of a logger, or nearly one. */
+const anyRecord = fc
+  .tuple(
+    fc.array(
+      fc.tuple(
+        fc.oneof(
+          anyName,
+          fc.constantFrom(
+            ...'message msg time timestamp Timestamp stack metadata log record hostname pid url'.split(' '),
+          ),
+        ),
+        fc.oneof(
+          anyValue,
+          fc.constantFrom<unknown>(
+            30,
+            50,
+            60,
+            1763632800123,
+            '2025-11-20T10:00:00.123456Z',
+            '2025-11-20T10:00:00.123Z',
+            { level: 'WARN', time: 1763632800, a: 'b' },
+            { metadata: 1, a: 2, timestamp: 3 },
+            ['at f', 'at g'],
+          ),
+        ),
+      ),
+      { maxLength: 6 },
+    ),
+    fc.constantFrom('', ' ', 'x', '\n'),
+    fc.boolean(),
+  )
+  .map(([members, end, isEscaped]) => {
+    const text = members
+      .map(([name, value]) => `${JSON.stringify(name)} : ${JSON.stringify(value)}`)
+      .join(',')
+    return `{${isEscaped ? text.replaceAll('g', String.raw`\u0067`) : text}}${end}`
+  })
+const anyRecordsJson = fc
+  .tuple(
+    fc.option(anyObject),
+    fc.array(fc.tuple(anyTime, anyRecord, fc.option(anyObject)), { minLength: 1, maxLength: 4 }),
+  )
+  .map(([labels, lines]) => {
+    const values = lines.map(
+      ([time, line, metadata]) =>
+        `[${time},${JSON.stringify(line)}${metadata === null ? '' : `,${metadata}`}]`,
+    )
+    return Buffer.from(`{"streams":[{"stream":${labels ?? '{}'},"values":[${values.join(',')}]}]}`)
+  })
+const anyRecordsProtobuf = fc
+  .tuple(anyLabels, fc.array(fc.tuple(anyRecord, anyEntry), { maxLength: 4 }))
+  .map(([labels, lines]) => {
+    const entries = lines.map(([line, entry]) =>
+      // The first field of the entry is its tag and its length.
+      bytesField(2, entry.subarray(2), bytesField(2, Buffer.from(line)), varintField(7, 1n)),
+    )
+    return bytesField(1, bytesField(1, labels), ...entries)
+  })
+
+/** Rows without the forms of numbers and strings in their metadata. */
+function withValues(outcome: LokiOutcome): object {
+  const rows = outcome.rows
+    ?.split('\n')
+    .slice(0, -1)
+    .map((row) => {
+      const columns = row
+        .split('\t')
+        .map((column) => column.replaceAll(/\\(.)/gs, (_, letter: string) => escapes[letter] ?? letter))
+      return {
+        columns: columns.slice(0, -1).map(comparable),
+        metadata: JSON.parse(columns.at(-1) ?? '') as unknown,
+      }
+    })
+  const errors = outcome.errors?.map(({ path, ...error }) => ({
+    ...error,
+    path: path.startsWith('/metadata') ? '/metadata' : path,
+  }))
+  return { ...outcome, rows, errors }
+}
+const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', 0: '\0' }
+
+it.each([
+  ['JSON', true, anyRecordsJson],
+  ['Protocol Buffers', false, anyRecordsProtobuf],
+] as const)(
+  'gives the same rows and errors as the reference for lines that are records, in %s',
+  (_what, isJson, anyBody) => {
+    fc.assert(
+      fc.property(anyBody, (body) => {
+        expect(withValues(scan(body, isJson, true))).toEqual(
+          withValues(lokiReference(body, isJson, prefix, true)),
+        )
+      }),
+      runsOf(1_500),
+    )
+  },
+)
+
 const stringsOf = (count: number, prefixOfName = 'l'): Record<string, string> =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`${prefixOfName}${i}`, '']))
 const push = (...streams: readonly object[]): Buffer => Buffer.from(JSON.stringify({ streams }))
@@ -277,12 +376,13 @@ describe('limits', () => {
       true,
       undefined,
     ],
-    ['one byte more', oneLine({ name: 'v'.repeat(16_385 - '{"name":""}'.length) }), true, 'wrong_type'],
+    ['one byte more', oneLine({ name: 'v'.repeat(16_385 - '{"name":""}'.length) }), true, 'too_large'],
     ['labels of 16 KiB', labelled(longLabels(16_384)), false, undefined],
-    ['one byte more', labelled(longLabels(16_385)), false, 'wrong_type'],
+    ['one byte more', labelled(longLabels(16_385)), false, 'too_large'],
     ['256 labels', oneLine(stringsOf(256)), true, undefined],
     ['257 labels', oneLine(stringsOf(257)), true, 'too_many_names'],
-    ['289 labels', oneLine(stringsOf(289)), true, 'wrong_type'],
+    ['289 labels', oneLine(stringsOf(289)), true, 'too_many_names'],
+    ['3,276 labels', labelled(`{${'a="",'.repeat(3_276)}}`), false, 'too_many_names'],
     ['16 labels with one name', labelled(`{${'level="info",'.repeat(16)}}`), false, undefined],
     ['17 labels with one name', labelled(`{${'level="info",'.repeat(17)}}`), false, 'wrong_type'],
     ['256 names with the labels', oneLine(stringsOf(200), ['0', 'x', stringsOf(256)]), true, undefined],
@@ -321,6 +421,18 @@ describe('limits', () => {
     const { rejected } = scanLoki(body, isJson)
     expect(rejected.get(0)?.code).toBe(code)
     expect(scan(body, isJson)).toEqual(lokiReference(body, isJson, prefix))
+  })
+
+  it.each([
+    [oneLine(stringsOf(289)), true, 'has a stream with 289 labels: at most 288 are allowed'],
+    [labelled(`{${'a="",'.repeat(300)}}`), false, 'has a stream with 300 labels: at most 288 are allowed'],
+    [
+      labelled(longLabels(16_385)),
+      false,
+      'has a stream with 16385 bytes of labels: at most 16384 are allowed',
+    ],
+  ])('of labels are named with how many were sent', (body, isJson, message) => {
+    expect(scanLoki(body, isJson).rejected.get(0)?.message).toBe(message)
   })
 
   it('a request may have 16,384 lines', () => {

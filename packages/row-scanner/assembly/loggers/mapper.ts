@@ -67,7 +67,7 @@ export class Mapper {
   private static tapeEnd: i32 = 0
   private static namesEnd: i32 = 0
   /** Of all that is in it. */
-  private static flags: i32 = 0
+  static flags: i32 = 0
   /** Whether the message is the JSON of the record, and has half of a surrogate pair. */
   static isJsonLone: bool = false
 
@@ -75,9 +75,13 @@ export class Mapper {
   static begin(object: i32, flags: i32 = 0): void {
     Mapper.open(Node.of(object).head | flags)
     // Its names have nodes.
-    const room = (Node.of(object).next - object) / NODE_BYTES + MORE_NAMES
-    record.clear(RECORD, room)
-    kept.clear(KEPT, room)
+    Mapper.clear((Node.of(object).next - object) / NODE_BYTES)
+  }
+
+  /** @param names of the record and of its metadata, at most @param numberMax the largest number that one may get */
+  static clear(names: i32, numberMax: i32 = i32.MAX_VALUE): void {
+    record.clear(RECORD, names + MORE_NAMES)
+    kept.clear(KEPT, names + MORE_NAMES, numberMax)
   }
 
   /** Begins a record without members. */
@@ -88,11 +92,12 @@ export class Mapper {
     Mapper.isJsonLone = false
   }
 
-  /** Maps the members that were added. */
-  static map(): void {
+  /** Maps the members that were added. @param timeUs the time of the record if it is known: another one in it is metadata */
+  static map(timeUs: i64 = 0): void {
     if (Mapper.hasTooManyNames) return
     Draft.clear()
     Uses.find(record)
+    if (timeUs !== 0 && Draft.timeUs !== timeUs) Use.of(columns.timestamp).name = 0
     Draft.hasTime = Use.of(columns.timestamp).isFound
     for (let column = columns.timestamp + 1; column < columns.metadata; column += 1)
       Draft.set(column, Use.of(column).node)

@@ -3,13 +3,13 @@ import * as codes from '../codes'
 import { Decoded } from '../draft'
 import { LINE } from '../errors'
 import { literal } from '../literals'
-import { kept, record, reject } from '../loggers/mapper'
+import { reject } from '../loggers/mapper'
 import { memberOf } from '../loggers/members'
 import { BODY, TAPE } from '../memory'
 import { INVALID_JSON, Records, WRONG_SHAPE } from '../records'
 import { ARRAY, Node, NODE_BYTES, NULL, NUMBER, OBJECT, STRING } from '../tape'
 import { readText } from '../text'
-import { Stream } from './stream'
+import { labels, pairs, Stream } from './stream'
 
 const STREAMS = literal('streams')
 const STREAM = literal('stream')
@@ -21,10 +21,12 @@ const DIGITS_MAX: i32 = 19
  * Scans a push request: `{"streams": [{"stream": {"app": "x"}, "values": [["<nanoseconds>", "<line>", {"<name>": "<value>"}]]}]}`.
  *
  * @param bytes the length of the body at `BODY`, which a zero follows
+ * @param hasRecords whether lines are JSON records
  * @returns 0, or why the request is rejected
  */
-export function scanLokiJson(bytes: i32): i32 {
+export function scanLokiJson(bytes: i32, hasRecords: bool): i32 {
   Records.clear()
+  Stream.hasRecords = hasRecords
   if (!readText(BODY, BODY + bytes)) return INVALID_JSON
   if (Node.of(TAPE).kind !== OBJECT) return WRONG_SHAPE
   const streams = memberOf(TAPE, STREAMS)
@@ -52,11 +54,11 @@ function takeStream(stream: i32): i32 {
   if (!isArray(values)) return WRONG_SHAPE
   const end = Node.of(values).next
   if (values + NODE_BYTES === end) return 0
-  const labels = memberOf(stream, STREAM)
-  const isObject = labels !== 0 && Node.of(labels).kind === OBJECT
-  Stream.begin(isObject ? Node.of(labels).head : 0)
-  if (isObject) record.addAll(labels)
-  Stream.end(isObject || labels === 0, isObject ? Node.of(labels).bytes : 0)
+  const object = memberOf(stream, STREAM)
+  const isObject = object !== 0 && Node.of(object).kind === OBJECT
+  Stream.begin(isObject ? Node.of(object).head : 0)
+  if (isObject) labels.addAll(object)
+  Stream.end(isObject || object === 0, isObject ? Node.of(object).bytes : 0)
   for (let line = values + NODE_BYTES; line < end; line = Node.of(line).next) {
     const result = takeLine(line)
     if (result !== 0) return result
@@ -76,7 +78,7 @@ function takeLine(address: i32): i32 {
   const isObject = metadata < end && Node.of(metadata).kind === OBJECT && Node.of(metadata).next === end
   if (metadata < end && !isObject) return reject(codes.WRONG_TYPE, LINE)
   Stream.beginLine(Node.of(message).head | (isObject ? Node.of(metadata).head : 0))
-  if (isObject) kept.addAll(metadata)
+  if (isObject) pairs.addAll(metadata)
   return Stream.takeLine(nanosOf(Node.of(time)), message)
 }
 

@@ -33,12 +33,12 @@ export function readLabelSet(text: Node, labels: Members): bool {
   if (!skip(OPEN_BRACE)) return false
   while (!skip(CLOSE_BRACE)) {
     const name = Tape.end
-    if (labels.count > NAMES_MAX || !readLabel() || !(skip(COMMA) || byteAtCursor() === CLOSE_BRACE))
-      return false
+    if (!readLabel() || !(skip(COMMA) || byteAtCursor() === CLOSE_BRACE)) return false
     labels.put(name)
   }
   byteAtCursor()
-  labels.numberRepeated()
+  // More are rejected.
+  if (labels.count <= NAMES_MAX) labels.numberRepeated()
   return at === end
 }
 

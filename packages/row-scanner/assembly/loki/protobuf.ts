@@ -1,4 +1,4 @@
-import { kept, NAMES_MAX, record } from '../loggers/mapper'
+import { NAMES_MAX } from '../loggers/mapper'
 import { BODY, TAPE } from '../memory'
 import { ANY_BYTES, field, INT64, message, MESSAGE, PRESENT, READ_EACH, readFields } from '../messages'
 import { readMessage, UINT32 } from '../messages'
@@ -9,7 +9,7 @@ import { ESCAPED } from '../strings'
 import { NAME, Node, NODE_BYTES, NULL, Tape, TEXT } from '../tape'
 import { Wire } from '../wire'
 import { readLabelSet } from './label-set'
-import { Stream } from './stream'
+import { labels, LABELS_BYTES_MAX, pairs, Stream } from './stream'
 
 // The nodes of a stream and of a line, by their places.
 const LABELS: i32 = 0
@@ -35,10 +35,12 @@ const SECONDS_MAX: i64 = 9_214_646_404
  * Scans a push request in Protocol Buffers.
  *
  * @param bytes the length of the body at `BODY`
+ * @param hasRecords whether lines are JSON records
  * @returns 0, or why the request is rejected
  */
-export function scanLoki(bytes: i32): i32 {
+export function scanLoki(bytes: i32, hasRecords: bool): i32 {
   Records.clear()
+  Stream.hasRecords = hasRecords
   Names.clear()
   Tape.end = TAPE
   Wire.begin(BODY, BODY + bytes)
@@ -54,7 +56,8 @@ function readStream(_target: i32, _source: i32): void {
   if (Node.of(nodes + HAS_LINES * NODE_BYTES).kind !== NULL) {
     const text = Node.of(nodes)
     Stream.begin(0)
-    Stream.end(text.kind === NULL || readLabelSet(text, record), text.bytes)
+    const isRead = text.kind === NULL || text.bytes > LABELS_BYTES_MAX || readLabelSet(text, labels)
+    Stream.end(isRead, text.bytes)
     Wire.at = start
     readMessage(LINES, 0, 0)
   }
@@ -78,7 +81,7 @@ function readLine(_target: i32, _source: i32): void {
   const nodes = addNodes(3)
   readMessage(ENTRY, nodes, 0)
   if (Wire.fault !== 0) return
-  kept.numberRepeated()
+  pairs.numberRepeated()
   const line = nodes + LINE * NODE_BYTES
   Node.of(line).head = TEXT
   Wire.check(Stream.takeLine(nanosOf(nodes), line))
@@ -97,8 +100,8 @@ function readPair(_target: i32, _source: i32): void {
   readMessage(PAIR, address, 0)
   Node.of(address + NODE_BYTES).head = TEXT
   name.head = NAME | ESCAPED | hashOf(name.start, name.end)
-  if (kept.count > NAMES_MAX) Tape.end = address
-  else kept.put(address)
+  if (pairs.count > NAMES_MAX) Tape.end = address
+  else pairs.put(address)
 }
 
 field(PAIR, 1, 'name', ANY_BYTES, 0)

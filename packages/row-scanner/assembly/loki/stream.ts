@@ -2,22 +2,24 @@ import { isEqual } from '../bytes'
 import * as codes from '../codes'
 import * as columns from '../columns'
 import { Decoded, Draft } from '../draft'
-import { LABELS as AT_LABELS, METADATA, UNIX_NANO } from '../errors'
+import { Errors, LABEL_BYTES, LABEL_COUNT, LABELS as AT_LABELS, METADATA, UNIX_NANO } from '../errors'
 import { fieldOf } from '../fields'
 import { Literal, literal } from '../literals'
 import { isExact, levelOf, LOG, PINO, readLevelText } from '../loggers/levels'
-import { kept, Mapper, NAMES_MAX, record as labels, reject } from '../loggers/mapper'
-import { named } from '../loggers/members'
+import { faultOf, kept, Mapper, NAMES_MAX, record, reject } from '../loggers/mapper'
+import { Members, MEMBERS_BYTES, named } from '../loggers/members'
 import { NAME_SET_BYTES, NameSet } from '../loggers/name-set'
-import { USED } from '../loggers/uses'
+import { Use, USED } from '../loggers/uses'
 import { findEnvironment, levelNode } from '../loggers/words'
-import { KEPT, RECORD } from '../memory'
+import { UNKNOWN } from '../memory'
 import { setDigits } from '../messages'
 import { hasAtMostCharacters } from '../records'
-import { Node, NULL, Tape } from '../tape'
+import { LONE } from '../strings'
+import { Node, NODE_BYTES, NULL, Tape } from '../tape'
+import { readInner } from '../text'
 
 /** As members of metadata. Loki's own limits allow about 46 KiB. The labels of a stream are in the row of each of its lines. */
-const LABELS_BYTES_MAX: i32 = 16_384
+export const LABELS_BYTES_MAX: i32 = 16_384
 /** A name gets numbers from 2 to this one: each line of a stream may have names that its labels have. */
 const NUMBER_MAX: i32 = 16
 /** The start of the year 2262. */
@@ -38,33 +40,48 @@ const SERVICE_ROLES: i32 = 4
 const ENVIRONMENT_ROLES: i32 = 10
 const ROLES_END: i32 = 14
 
-/** What the lines of a stream have in common, and how a line becomes a record. A line stays the message, even if it is JSON. */
+/** The labels of the stream; and after them the structured metadata of the line, to which the labels are added. */
+export const labels: Members = changetype<Members>(memory.data(MEMBERS_BYTES))
+export const pairs: Members = changetype<Members>(memory.data(MEMBERS_BYTES))
+
+/** What the lines of a stream have in common, and how a line becomes a record. */
 export class Stream {
-  /** Whether the stream has valid labels. */
-  static isValid: bool = false
+  /** Whether a line that is a JSON object is read as the record of a logger. Otherwise it stays the message. */
+  static hasRecords: bool = false
+  /** The bytes of the labels; negative if they are not valid. */
+  private static bytes: i32 = 0
   /** The flags of all labels. */
   private static flags: i32 = 0
 
   /** Begins the labels of a stream. They are added to `labels`. */
   static begin(flags: i32): void {
-    labels.clear(RECORD, NAMES_MAX * 2, NUMBER_MAX)
+    labels.clear(UNKNOWN, NAMES_MAX * 2, NUMBER_MAX)
     Stream.flags = flags
   }
 
   /** Ends the labels. @param bytes of them */
   static end(isValid: bool, bytes: i32): void {
-    Stream.isValid = isValid && bytes <= LABELS_BYTES_MAX && labels.count <= NAMES_MAX && !labels.isCrowded
+    Stream.bytes = isValid && !labels.isCrowded ? bytes : -1
+  }
+
+  /** Whether the stream has valid labels within their limits. */
+  static get isValid(): bool {
+    return Stream.bytes >= 0 && Stream.bytes <= LABELS_BYTES_MAX && labels.count <= NAMES_MAX
   }
 
   /** Rejects a line whose stream has no valid labels. */
   static rejectLine(): i32 {
-    return reject(codes.WRONG_TYPE, AT_LABELS)
+    if (Stream.bytes < 0) return reject(codes.WRONG_TYPE, AT_LABELS)
+    const isLong = Stream.bytes > LABELS_BYTES_MAX
+    const result = isLong ? reject(codes.TOO_LARGE, LABEL_BYTES) : reject(codes.TOO_MANY_NAMES, LABEL_COUNT)
+    if (result === 0) Errors.note(isLong ? Stream.bytes : labels.count, isLong ? LABELS_BYTES_MAX : NAMES_MAX)
+    return result
   }
 
-  /** Begins a line. Its structured metadata is added to `kept`. @param flags of all that is in it */
+  /** Begins a line. Its structured metadata is added to `pairs`. @param flags of all that is in it */
   static beginLine(flags: i32): void {
     Mapper.open(Stream.flags | flags)
-    kept.clear(KEPT, NAMES_MAX * 3, NUMBER_MAX)
+    pairs.clear(labels.last, NAMES_MAX * 3, NUMBER_MAX)
   }
 
   /**
@@ -75,19 +92,22 @@ export class Stream {
    * @returns 0, or why the request is rejected
    */
   static takeLine(nanos: u64, message: i32): i32 {
-    if (kept.count > NAMES_MAX || kept.isCrowded) return Mapper.reject(codes.TOO_MANY_NAMES, METADATA)
+    if (pairs.count > NAMES_MAX || pairs.isCrowded) return Mapper.reject(codes.TOO_MANY_NAMES, METADATA)
     if (nanos >= END_NS) return Mapper.reject(codes.INVALID_TIMESTAMP, UNIX_NANO)
-    addLabels()
+    join(pairs, labels)
+    if (pairs.isCrowded) return Mapper.reject(codes.TOO_MANY_NAMES, METADATA)
     ROLES.clear()
-    for (let at = kept.first; at < kept.last; at += 4) ROLES.note(load<i32>(at))
-    Draft.clear()
-    Draft.hasTime = nanos !== 0
-    Draft.timeUs = nanos / NS_PER_US
-    Draft.set(columns.message, message)
-    Draft.set(columns.level, levelNode(LOG))
+    for (let at = pairs.first; at < pairs.last; at += 4) ROLES.note(load<i32>(at))
+    mapLine(message, nanos / NS_PER_US)
+    if (nanos !== 0) {
+      Draft.hasTime = true
+      Draft.timeUs = nanos / NS_PER_US
+    }
     const level = use(columns.level, LEVEL_ROLES, SERVICE_ROLES)
     use(columns.service, SERVICE_ROLES, ENVIRONMENT_ROLES)
     use(columns.environment, ENVIRONMENT_ROLES, ROLES_END)
+    if (Draft.valueOf(columns.level) === 0) Draft.set(columns.level, levelNode(LOG))
+    join(kept, pairs)
     if (nanos % NS_PER_US !== 0) kept.add(named(TIME_UNIX_NANO, addDigits(nanos)))
     if (level !== 0 && !isExact(reading)) kept.add(named(ORIGINAL_LEVEL, Node.of(level).next))
     const result = kept.isCrowded ? Mapper.reject(codes.TOO_MANY_NAMES, METADATA) : Mapper.take()
@@ -98,30 +118,54 @@ export class Stream {
   }
 }
 
-/** Adds the labels to the structured metadata. Some clients send their labels once more with each line. */
-function addLabels(): void {
-  const known = kept.last
+/** Makes the draft of a line, with what it says itself. */
+function mapLine(message: i32, timeUs: i64): void {
+  const line = Stream.hasRecords ? recordIn(Node.of(message)) : 0
+  Mapper.clear(pairs.count + (line === 0 ? 0 : (Node.of(line).next - line) / NODE_BYTES), NUMBER_MAX)
+  Draft.clear()
+  if (line === 0) return Draft.set(columns.message, message)
+  Mapper.flags |= Node.of(line).head
+  record.addAll(line)
+  Mapper.map(timeUs)
+  if (!Use.of(columns.level).isFound) Draft.set(columns.level, 0)
+}
+
+/** The node of the object that a line is; 0 if it is none, or larger than any valid entry. */
+function recordIn(message: Node): i32 {
+  if (message.has(LONE)) return 0
+  Decoded.read(message)
+  const value = readInner(Decoded.start, Decoded.end)
+  return value === 0 || faultOf(value) !== 0 ? 0 : value
+}
+
+/** Adds members with new names, and those with another value under a name with a number. Clients repeat labels and records in metadata. */
+function join(to: Members, from: Members): void {
+  const known = to.last
   let isShared = false
-  for (let at = labels.first; at < labels.last; at += 4) {
-    const label = load<i32>(at)
-    if (known === kept.first || kept.same(label, known) === 0) kept.put(label)
+  for (let at = from.first; at < from.last; at += 4) {
+    const name = load<i32>(at)
+    if (Node.of(name).has(USED)) continue
+    if (known === to.first || to.same(name, known) === 0) to.put(name)
     else isShared = true
   }
   if (!isShared) return
-  for (let at = labels.first; at < labels.last; at += 4) {
-    const label = load<i32>(at)
-    const same = kept.same(label, known)
-    if (same === 0 || same === label) continue
-    if (!isSameValue(Node.of(Node.of(label).next), Node.of(Node.of(same).next)))
-      kept.put(kept.numbered(Node.of(label)))
+  for (let at = from.first; at < from.last; at += 4) {
+    const name = load<i32>(at)
+    const same = Node.of(name).has(USED) ? 0 : to.same(name, known)
+    if (same === 0 || same === name) continue
+    if (!isSameValue(Node.of(Node.of(name).next), Node.of(Node.of(same).next)))
+      to.put(to.numbered(Node.of(name)))
   }
 }
 
-/** Uses the first usable value of some roles for a column. @returns its name; 0 if there is none */
+/** Uses the first usable value of some roles for a column, or leaves it out if it says no more than the line. @returns its name; 0 if there is none */
 function use(column: i32, role: i32, end: i32): i32 {
+  const given = Draft.valueOf(column)
   for (; role < end; role += 1) {
     const node = nodeFor(column, ROLES.valueOf(role))
     if (node === 0) continue
+    const isLess = column === columns.level && !isExact(reading)
+    if (given !== 0 && (isLess || !isSameValue(Node.of(given), Node.of(node)))) return 0
     Draft.set(column, node)
     Node.of(ROLES.nameOf(role)).head |= USED
     return ROLES.nameOf(role)
@@ -156,10 +200,9 @@ function addDigits(nanos: u64): i32 {
   return address
 }
 
-/** Whether two values are the same. */
+/** Whether two values are the same. Clients send values of a record once more as strings. */
 function isSameValue(a: Node, b: Node): bool {
-  if (a.isContainer || b.isContainer || a.isString !== b.isString) return false
-  if (!a.isString && a.kind !== b.kind) return false
+  if (a.isContainer || b.isContainer) return false
   Decoded.read(a)
   const start = Decoded.start
   const bytes = Decoded.end - start

@@ -1,8 +1,17 @@
 // The slow definition of what the scanner makes of a push request of Loki.
-import { readEnvironment, readLevel } from '@sluice/records'
+import {
+  addMember,
+  entryOfRecord,
+  isPlainObject,
+  type Members,
+  readEnvironment,
+  readLevel,
+  setMember,
+} from '@sluice/records'
+import { parseTimestamp } from '@sluice/rows'
 import { type TextPrefix } from '@sluice/rows/testing'
-import { limits } from '@sluice/schema'
-import { parseText, type Value } from './json.ts'
+import { entryFields, limits } from '@sluice/schema'
+import { parseText, toValue, type Value } from './json.ts'
 import { escapeTsv, findInValue, ID, levelsOf, nameOf, pointer, textOf } from './reference.ts'
 
 interface Member {
@@ -12,9 +21,11 @@ interface Member {
   readonly value: Value
 }
 
+type LabelsCode = 'wrong_type' | 'too_large' | 'too_many_names'
+
 interface Stream {
-  /** Undefined if they are invalid. */
-  readonly labels: readonly Member[] | undefined
+  /** Or why they are invalid. */
+  readonly labels: readonly Member[] | LabelsCode
   readonly lines: readonly (Line | undefined)[]
 }
 
@@ -37,7 +48,13 @@ const NUMBER_MAX = 16
 const LABELS_BYTES_MAX = 16_384
 const END_NS = BigInt(Date.UTC(2262, 0, 1)) * 1_000_000n
 
-export function lokiReference(body: Buffer, isJson: boolean, prefix: TextPrefix): LokiOutcome {
+/** @param hasRecords whether lines are JSON records: values in their metadata then have the form of JSON.stringify */
+export function lokiReference(
+  body: Buffer,
+  isJson: boolean,
+  prefix: TextPrefix,
+  hasRecords = false,
+): LokiOutcome {
   const streams = isJson ? readJson(body.toString()) : readProtobuf(body)
   if (typeof streams === 'string') return { invalid: streams }
   let rows = ''
@@ -46,9 +63,9 @@ export function lokiReference(body: Buffer, isJson: boolean, prefix: TextPrefix)
   for (const { labels, lines } of streams) {
     for (const line of lines) {
       const made =
-        labels === undefined || line === undefined
-          ? { code: 'wrong_type', path: '' }
-          : rowOf(line, labels, prefix)
+        typeof labels === 'string' || line === undefined
+          ? { code: typeof labels === 'string' ? labels : 'wrong_type', path: '' }
+          : rowOf(line, labels, prefix, hasRecords)
       if (typeof made === 'string') rows += made
       else errors.push({ index, ...made })
       index += 1
@@ -74,6 +91,7 @@ function rowOf(
   { nanos, message, metadata, pairs }: Line,
   labels: readonly Member[],
   prefix: TextPrefix,
+  hasRecords: boolean,
 ): string | { code: string; path: string } {
   if (pairs > NAMES_MAX) return { code: 'too_many_names', path: '/metadata' }
   if (nanos === undefined || nanos >= END_NS) return { code: 'invalid_timestamp', path: '/timestamp' }
@@ -95,53 +113,128 @@ function rowOf(
     const own = metadata.find(({ name }) => name === label.name)
     if (own !== undefined && !isSame(own.value, label.value)) add(label)
   }
-  const column = (role: keyof typeof roles): Member | undefined =>
-    roles[role]
+  const own = hasRecords ? recordOf(message, nanos) : undefined
+  const used = new Set<Member>()
+  /** The first usable value of a role, unless it says no less than what the line itself says. */
+  const column = (role: keyof typeof roles): Value | undefined => {
+    const found = roles[role]
       .map((name) => all.find((member) => member.name === name))
       .find((member) => member?.value.kind === 'string' && usable[role](member.value.string))
+    if (found === undefined) return undefined
+    const given = own?.columns[role]
+    if (given !== undefined && given !== said(role, stringOf(found.value))) return undefined
+    used.add(found)
+    return found.value
+  }
   const level = column('level')
   const service = column('service')
   const environment = column('environment')
+  const added = all.splice(0).filter((member) => !used.has(member))
+  all.push(...(own?.metadata ?? []))
+  const isOwn = new Map(all.map((member) => [member.name, member.value]))
+  all.push(...added.filter(({ name }) => !isOwn.has(name)))
+  for (const member of added) {
+    const same = isOwn.get(member.name)
+    if (same !== undefined && !isSame(same, member.value)) add(member)
+  }
   if (nanos % 1_000n !== 0n) addOwn('timeUnixNano', stringValue(String(nanos)))
-  const levelText = level === undefined ? 'log' : stringOf(level.value)
-  const reading = readLevel(levelText, 'pino')
-  if (reading?.isExact === false && level !== undefined) addOwn('originalLevel', level.value)
-  const kept = all.filter((member) => member !== level && member !== service && member !== environment)
+  const reading = readLevel(level === undefined ? 'log' : stringOf(level), 'pino')
+  if (reading?.isExact === false && level !== undefined) addOwn('originalLevel', level)
+  const kept = all
+  const columnsOfLine = own?.columns ?? {}
+  const line = columnsOfLine['message'] ?? message
 
   const text = `{${kept.map(({ nameText, value }) => `${nameText}:${textOf(value)}`).join(',')}}`
   if (isCrowded) return { code: 'too_many_names', path: '/metadata' }
-  if (Array.from(message).length > limits.messageCharactersMax) return { code: 'too_long', path: '/message' }
+  if (Array.from(line).length > limits.messageCharactersMax) return { code: 'too_long', path: '/message' }
   if (kept.length > limits.metadataNamesMax) return { code: 'too_many_names', path: '/metadata' }
   const levels = 1 + Math.max(0, ...kept.map(({ value }) => levelsOf(value)))
   if (levels > limits.metadataDepthMax) return { code: 'too_deep', path: '/metadata' }
   if (Buffer.byteLength(text) > limits.metadataBytesMax) return { code: 'too_large', path: '/metadata' }
-  const serviceText = service === undefined ? '' : stringOf(service.value)
-  const lone = loneIn(message, serviceText, kept)
+  const serviceText = columnsOfLine['service'] ?? (service === undefined ? '' : stringOf(service))
+  const { source = '', url = '', pathname = '', stack = '' } = columnsOfLine
+  const lone = loneIn({ service: serviceText, url, pathname, message: line, stack }, kept)
   if (lone !== undefined) return { code: 'invalid_unicode', path: lone }
-  const time = nanos === 0n ? prefix.receivedAt : timeOf(nanos)
-  const environmentText = environment === undefined ? '' : readEnvironment(stringOf(environment.value))
+  const time = nanos === 0n ? (columnsOfLine['timestamp'] ?? prefix.receivedAt) : timeOf(nanos)
+  const environmentText =
+    columnsOfLine['environment'] ?? (environment === undefined ? '' : readEnvironment(stringOf(environment)))
   const columns = [
     time,
-    reading?.level,
+    columnsOfLine['level'] ?? reading?.level,
     environmentText,
-    '',
+    source,
     escapeTsv(serviceText),
-    '',
-    '',
-    escapeTsv(message),
-    '',
+    escapeTsv(url),
+    escapeTsv(pathname),
+    escapeTsv(line),
+    escapeTsv(stack),
   ]
   return `${prefix.text}${ID}\t${columns.join('\t')}\t${escapeTsv(text)}\n`
 }
 
-function loneIn(message: string, service: string, metadata: readonly Member[]): string | undefined {
+/** What a value in a role says, if it says no more than the contract. */
+function said(role: keyof typeof roles, value: string): string | undefined {
+  if (role === 'environment') return readEnvironment(value)
+  if (role === 'service') return value
+  const reading = readLevel(value, 'pino')
+  return reading?.isExact === true ? reading.level : undefined
+}
+
+interface OwnRecord {
+  readonly columns: Readonly<Record<string, string>>
+  readonly metadata: readonly Member[]
+}
+
+const EPOCH = '1970-01-01T00:00:00.000000Z'
+
+/** What a line that is the record of a logger says itself. A time in it that is not the time of the line is metadata. */
+function recordOf(message: string, nanos: bigint): OwnRecord | undefined {
+  const value = message.isWellFormed() ? parseText(message) : ''
+  const record = typeof value === 'string' ? undefined : toValue(value)
+  if (typeof value === 'string' || !isPlainObject(record)) return undefined
+  if (levelsOf(value) > limits.metadataDepthMax + 4 || Object.keys(record).length > NAMES_MAX)
+    return undefined
+  const { timestamp, ...rest } = record
+  const entry = entryOfRecord(record, { defaultLevel: 'log' })
+  const time = entry['timestamp']
+  if (typeof time !== 'string' || nanos < 1_000n || timeOfIso(time) === timeOf(nanos))
+    return ownOf(entry, record)
+  const other = { ...entryOfRecord({ timestamp: EPOCH, ...rest }, { defaultLevel: 'log' }) }
+  if (entry['message'] !== record['message']) other['message'] = entry['message']
+  const metadata = isPlainObject(other['metadata']) ? { ...other['metadata'] } : {}
+  if (timestamp !== undefined && timestamp !== null) addMember(metadata, 'timestamp', timestamp)
+  return ownOf({ ...other, metadata }, record)
+}
+
+function ownOf(entry: Members, record: Members): OwnRecord {
+  const metadata: Members = isPlainObject(entry['metadata']) ? { ...entry['metadata'] } : {}
+  const columns: Record<string, string> = {}
+  for (const [name, value] of Object.entries(entry)) {
+    if (!entryFields.has(name)) setMember(metadata, name, value)
+    else if (typeof value === 'string') columns[name] = value
+  }
+  if (columns['timestamp'] !== undefined) columns['timestamp'] = timeOfIso(columns['timestamp'])
+  // The default does not count.
+  if (entryOfRecord(record, { defaultLevel: 'success' })['level'] !== columns['level'])
+    delete columns['level']
+  const value = parseText(JSON.stringify(metadata))
+  return { columns, metadata: typeof value === 'string' ? [] : (membersOf(value) ?? []) }
+}
+
+function loneIn(columns: Readonly<Record<string, string>>, metadata: readonly Member[]): string | undefined {
   for (const { name, value } of metadata) {
     if (!name.isWellFormed()) return '/metadata'
     const found = findInValue(value)
     if (found !== undefined) return `/metadata${pointer(name)}${found}`
   }
-  if (!service.isWellFormed()) return '/service'
-  return message.isWellFormed() ? undefined : '/message'
+  const found = Object.keys(columns).find((name) => columns[name]?.isWellFormed() === false)
+  return found === undefined ? undefined : `/${found}`
+}
+
+/** Of a valid time with microseconds or less. */
+function timeOfIso(timestamp: string): string {
+  const [, seconds = '', fraction = ''] = /^(.{19})(?:[.,](\d+))?/.exec(parseTimestamp(timestamp) ?? '') ?? []
+  return `${seconds.replace('T', ' ')}.${`${fraction}000000`.slice(0, 6)}`
 }
 
 function timeOf(nanos: bigint): string {
@@ -151,9 +244,10 @@ function timeOf(nanos: bigint): string {
 }
 
 function isSame(a: Value, b: Value): boolean {
-  if (a.kind === 'string' || b.kind === 'string')
-    return a.kind === 'string' && b.kind === 'string' && a.string === b.string
-  return 'raw' in a && 'raw' in b && a.raw === b.raw
+  const [text, other] = [a, b].map((value) =>
+    value.kind === 'string' ? value.string : 'raw' in value ? value.raw : undefined,
+  )
+  return text !== undefined && text === other
 }
 
 const stringOf = (value: Value): string => (value.kind === 'string' ? value.string : '')
@@ -191,10 +285,11 @@ function membersOf(value: Value | undefined): readonly Member[] | undefined {
   }))
 }
 
-function labelsOf(value: Value | undefined): readonly Member[] | undefined {
+function labelsOf(value: Value | undefined): Stream['labels'] {
   const labels = membersOf(value)
-  const isLong = value !== undefined && Buffer.byteLength(textOf(value)) > LABELS_BYTES_MAX
-  return isLong || (labels?.length ?? 0) > NAMES_MAX ? undefined : labels
+  if (labels === undefined) return 'wrong_type'
+  if (value !== undefined && Buffer.byteLength(textOf(value)) > LABELS_BYTES_MAX) return 'too_large'
+  return labels.length > NAMES_MAX ? 'too_many_names' : labels
 }
 
 function lineOf(value: Value): Line | undefined {
@@ -263,7 +358,7 @@ function readProtobuf(body: Buffer): readonly Stream[] | 'protobuf' {
         const entries = fields.filter(({ tag }) => tag === 18)
         // The lines of a stream without valid labels are not read.
         const lines = entries.map((entry) =>
-          labels === undefined ? undefined : entryOf(fieldsOf(entry.bytes)),
+          typeof labels === 'string' ? undefined : entryOf(fieldsOf(entry.bytes)),
         )
         return { labels, lines }
       })
@@ -327,11 +422,12 @@ function freeName(taken: ReadonlySet<string>, name: string): string | undefined 
 const LABEL =
   /[ \t-\r]*([A-Za-z_][\w.:]*|"(?:[^"\\\n]|\\[^])*")[ \t-\r]*=[ \t-\r]*("(?:[^"\\\n]|\\[^])*"|`[^`]*`)[ \t-\r]*(?:,[ \t-\r]*(?=\})|(?=\})|,)/y
 
-function labelSetOf(bytes: Buffer): readonly Member[] | undefined {
+function labelSetOf(bytes: Buffer): Stream['labels'] {
+  if (bytes.length > LABELS_BYTES_MAX) return 'too_large'
   const text = bytes.toString()
   const pairs: [string, string][] = []
   let at = /^[ \t-\r]*\{/.exec(text)?.[0].length ?? 0
-  if (at === 0) return undefined
+  if (at === 0) return 'wrong_type'
   LABEL.lastIndex = at
   for (let match = LABEL.exec(text); match !== null; match = LABEL.exec(text)) {
     const [, name = '', value = ''] = match
@@ -340,9 +436,8 @@ function labelSetOf(bytes: Buffer): readonly Member[] | undefined {
     if (text[at] === '}') break
   }
   const isValid = /^[ \t-\r]*\}[ \t-\r]*$/.test(text.slice(at))
-  return isValid && pairs.length <= NAMES_MAX && bytes.length <= LABELS_BYTES_MAX
-    ? numbered(pairs)
-    : undefined
+  if (!isValid) return 'wrong_type'
+  return pairs.length > NAMES_MAX ? 'too_many_names' : (numbered(pairs) ?? 'wrong_type')
 }
 
 const ESCAPE = /\\(x[0-9A-Fa-f]{2}|[0-7]{3}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[^])/g

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Answer } from '../../answer.ts'
 import { checkBody } from '../../intake/intake.ts'
-import { problems } from '../../problems.ts'
+import { Problem, problems } from '../../problems.ts'
 import type { Outcome, Protocol } from '../protocol.ts'
 import { asBearer, describeError } from '../shippers.ts'
 import { decodeSnappy } from './snappy.ts'
@@ -17,10 +17,11 @@ export const lokiPush: Protocol = {
   encoding: { name: 'snappy', isUsed: (headers) => !isJson(headers), decode: decodeSnappy },
   read(body, { headers }) {
     const isInJson = isJson(headers)
+    const hasRecords = areLinesJson(headers)
     if (isInJson) checkBody(body)
     return {
       read: (scanner, prefix) =>
-        isInJson ? scanner.scanRecords('LokiJson', body, prefix) : scanner.scanRecords('Loki', body, prefix),
+        scanner.scanRecords(isInJson ? 'LokiJson' : 'Loki', body, prefix, hasRecords),
       rejections: {
         message: ({ message }) => ['invalid_protobuf', `The body is not a PushRequest: ${message}.`],
         shape: () => [
@@ -39,13 +40,22 @@ function isJson({ 'content-type': contentType = '' }: IncomingHttpHeaders): bool
   return /^application\/json\s*(;|$)/i.test(contentType)
 }
 
-/** No client retries after 400, so the valid lines are stored, and the response says what is wrong with the others. Loki does the same. */
+/** Whether lines are records of loggers. @throws Problem */
+function areLinesJson({ 'sluice-loki-lines': lines }: IncomingHttpHeaders): boolean {
+  if (lines !== undefined && lines !== 'json')
+    throw new Problem('bad_request', 'Sluice-Loki-Lines has one value, "json". Send it once.')
+  return lines !== undefined
+}
+
+/**
+ * Clients for loggers send the whole batch once more after each response but 204, so the response is 204 as soon as a line is stored: the
+ * others are only counted.
+ */
 function answerTo({ records, rejected }: Outcome): Answer {
   const [first] = rejected
-  if (first === undefined) return textAnswer(204, '')
+  if (first === undefined || rejected.size < records) return textAnswer(204, '')
   const [index, error] = first
-  const stored = `${records - rejected.size} lines are stored, ${rejected.size} are rejected.`
-  return textAnswer(400, `${stored} Line ${index}: ${describeError(error, '')}.\n`)
+  return textAnswer(400, `All lines are rejected. Line ${index}: ${describeError(error, '')}.\n`)
 }
 
 function textAnswer(status: number, body: string): Answer {

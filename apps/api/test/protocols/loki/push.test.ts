@@ -75,6 +75,62 @@ describe('a push request', () => {
     expect(storedRows(api)).toMatchObject([one, { ...two, level: 'error', metadata }])
   })
 
+  describe('whose lines are JSON, by its header,', () => {
+    const record = { level: 50, time: 1_763_632_800_123, pid: 7, hostname: 'h', msg: 'late', orderId: 5 }
+    const labels = { level: 'error', hostname: 'h', app: 'shop', env: 'prod' }
+    const json = { 'sluice-loki-lines': 'json' }
+    const rows = [
+      {
+        ...columns,
+        timestamp: '2025-11-20 10:00:00.123000',
+        level: 'error',
+        message: 'late',
+        metadata: { pid: 7, hostname: 'h', orderId: 5 },
+      },
+      { ...columns, level: 'error', message: '{"a":', metadata: { hostname: 'h' } },
+    ]
+
+    it('has the records of loggers', async () => {
+      const values = [
+        ['1763632800123000000', JSON.stringify(record), { orderId: '5' }],
+        ['0', '{"a":'],
+      ]
+      const response = await api.post({ streams: [{ stream: labels, values }] }, { url, headers: json })
+      expect(response.statusCode).toBe(204)
+      expect(storedRows(api)).toMatchObject(rows)
+      expect(storedMetadata(api)).toEqual(rows.map(({ metadata }) => metadata))
+    })
+
+    it('has them in Protocol Buffers', async () => {
+      const text = Object.entries(labels).map(([name, value]) => `${name}="${value}"`)
+      const lines = [lineOf(JSON.stringify(record), 123_000_000), lineOf('{"a":')]
+      await push(stream(`{${text.join(',')}}`, ...lines), json)
+      expect(storedRows(api)).toMatchObject(rows)
+      expect(storedMetadata(api)).toEqual(rows.map(({ metadata }) => metadata))
+    })
+
+    it('keeps what labels and structured metadata say that its lines do not', async () => {
+      const line = { level: 'fatal', time: '2025-11-20T09:00:00Z', message: 'x', service: 'till', a: 1 }
+      const values = [['1763632800000000000', JSON.stringify(line), { a: '2' }]]
+      await api.post({ streams: [{ stream: { ...labels, a: '3' }, values }] }, { url, headers: json })
+      expect(storedRows(api)).toMatchObject([
+        { service: 'till', level: 'error', timestamp: '2025-11-20 10:00:00.000000', message: 'x' },
+      ])
+      const { level: _repeats, env: _column, ...kept } = labels
+      expect(storedMetadata(api)).toEqual([
+        { originalLevel: 'fatal', time: line.time, a: 1, a_2: '3', a_3: '2', ...kept },
+      ])
+    })
+
+    it('rejects another value of the header', async () => {
+      const response = await api.post({ streams: [] }, { url, headers: { 'sluice-loki-lines': 'logfmt' } })
+      expect([response.statusCode, response.body]).toEqual([
+        400,
+        'Sluice-Loki-Lines has one value, "json". Send it once.\n',
+      ])
+    })
+  })
+
   it('may be compressed JSON, and may have a key as the password', async () => {
     const response = await api.post(gzipSync('{"streams":[{"stream":{},"values":[["0","x"]]}]}'), {
       url,
@@ -142,21 +198,26 @@ describe('a push request', () => {
     expect(parse.mock.calls.filter(([text]) => text.includes('xxx'))).toEqual([])
   })
 
-  it('stores the valid lines, and rejects the others with 400, after which no client retries', async () => {
+  it('stores the valid lines and answers 204, because some clients send all lines once more after 400', async () => {
     const times = ['soon', '9'.repeat(19)].map((time) => [time, 'x'])
     const invalid = [...times, ['0', 7], 7, ['0', 'x', []], ['0', 'x', {}, 'lost']]
     const long = ['0', 'm'.repeat(limits.messageCharactersMax + 1)]
     const values = [['0', 'first'], ...invalid, long, ['0', 'last']]
-    const response = await pushJson({
-      streams: [
-        { stream: { app: 'x' }, values },
-        { stream: 7, values: [['0', 'x']] },
-      ],
-    })
+    const streams = [
+      { stream: { app: 'x' }, values },
+      { stream: 7, values: [['0', 'x']] },
+    ]
+    const response = await pushJson({ streams })
+    expect([response.statusCode, response.body]).toEqual([204, ''])
+    expect(api.queue.rows.map(({ message }) => message)).toEqual(['first', 'last'])
+  })
+
+  it('is answered with 400 if all of its lines are rejected', async () => {
+    const response = await pushJson({ streams: [{ stream: {}, values: [['soon', 'x'], 7] }] })
     expect(response.statusCode).toBe(400)
     expect(response.headers['content-type']).toBe('text/plain; charset=utf-8')
-    expect(response.body).toMatch(/^2 lines are stored, 8 are rejected\. Line 1: \/timestamp must be nanosec/)
-    expect(api.queue.rows.map(({ message }) => message)).toEqual(['first', 'last'])
+    expect(response.body).toMatch(/^All lines are rejected\. Line 0: \/timestamp must be nanosec/)
+    expect(api.queue.adds).toEqual([])
   })
 
   it('reports lines of streams with malformed labels, and lines that are too large', async () => {
@@ -164,8 +225,9 @@ describe('a push request', () => {
     const large = [lineOf('c', 0, ...many), lineOf('d'.repeat(300_000)), lineOf('e'.repeat(600_000))]
     const late = embed(2, embed(1, field.varint(1, 10_000_000_000)), field.bytes(2, 'f'))
     const streams = [stream('app=x', lineOf('a'), lineOf('b')), stream('{}', ...large, late)]
-    const response = await push(Buffer.concat([...streams, stream('{}', lineOf('kept'))]))
-    expect(response.body).toMatch(/^1 lines are stored, 6 are rejected\. Line 0: has a stream without valid/)
+    const response = await push(Buffer.concat(streams))
+    expect(response.body).toMatch(/^All lines are rejected\. Line 0: has a stream without valid labels/)
+    await push(Buffer.concat([...streams, stream('{}', lineOf('kept'))]))
     expect(api.queue.rows.map(({ message }) => message)).toEqual(['kept'])
   })
 
@@ -192,10 +254,10 @@ describe('a push request', () => {
       ['0', 'two more', { a: '1', l0: 'y', level: 'info' }],
       ['0', 'three more', { a: '1', l0: 'y', level: 'critical' }],
     ]
-    const response = await pushJson({ streams: [{ stream: { ...labels, app: 'shop' }, values }] })
-    expect(response.body).toMatch(
-      /^2 lines are stored, 2 are rejected\. Line 1: \/metadata must have at most/,
-    )
+    const many = { ...labels, app: 'shop' }
+    const response = await pushJson({ streams: [{ stream: many, values: values.slice(1, 2) }] })
+    expect(response.body).toMatch(/^All lines are rejected\. Line 0: \/metadata must have at most/)
+    await pushJson({ streams: [{ stream: many, values }] })
     expect(storedMetadata(api).map((members) => Object.keys(members as object).length)).toEqual([256, 256])
   })
 
