@@ -385,7 +385,18 @@ describe('a bulk request', () => {
         .tuple(fc.constantFrom('index', 'create', 'update', 'delete'), anyTarget)
         .map(([name, target]) => ({ [name]: target })),
     },
-    { weight: 1, arbitrary: fc.constantFrom({}, { index: {}, create: {} }, { x: {} }, { index: null }, 1) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(
+        {},
+        { index: {}, create: {} },
+        { create: { _index: 'logs' }, attempts: 0 },
+        { attempts: 0, index: {} },
+        { x: {} },
+        { index: null },
+        1,
+      ),
+    },
   )
 
   it('becomes the rows, items and faults of the reference, also if any bytes of a body are changed', () => {
