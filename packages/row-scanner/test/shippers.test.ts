@@ -1,5 +1,5 @@
 import { anyStyle, textPrefix, toJson, textOfBlocks } from '@sluice/rows/testing'
-import { environmentsByName, levelsByName, rolesByName } from '@sluice/records/tables'
+import { environmentsByName, levelsByName, rolesByName, wrappers } from '@sluice/records/tables'
 import { limits } from '@sluice/schema'
 import * as fc from 'fast-check'
 import { isUtf8 } from 'node:buffer'
@@ -80,15 +80,15 @@ const anyCase = (text: fc.Arbitrary<string>): fc.Arbitrary<string> =>
     if (form === 'same') return name
     return form === 'upper' ? name.toUpperCase() : name.charAt(0).toUpperCase() + name.slice(1)
   })
-const known = [...rolesByName.keys()]
+const known = [...rolesByName.keys(), ...wrappers]
 const parts = known.flatMap((name) => (name.includes('.') ? name.split('.') : []))
 const anyName = fc.oneof(
   { weight: 4, arbitrary: anyCase(fc.constantFrom(...known)) },
-  { weight: 2, arbitrary: anyCase(fc.constantFrom(...parts)) },
+  { weight: 2, arbitrary: anyCase(fc.constantFrom(...parts, ...wrappers)) },
   {
     weight: 3,
     arbitrary: fc.constantFrom(
-      ...'a a_2 b pid hostname short_message originalLevel originalLevel_2 timestamp timestamp_2 _index _index_2 _id host line'.split(
+      ...'a a_2 b pid hostname v short_message originalLevel originalLevel_2 timestamp timestamp_2 _index _index_2 _id host line'.split(
         ' ',
       ),
       ...'attrs event fields status ddtags env service source t s __proto__ level message metadata'.split(
@@ -198,9 +198,11 @@ const anyValue: fc.Arbitrary<unknown> = fc.oneof(
 )
 const objectOf = (value: fc.Arbitrary<unknown>, maxLength: number): fc.Arbitrary<object> =>
   fc.array(fc.tuple(anyName, value), { maxLength }).map((members) => Object.fromEntries(members))
-const anyRecord = objectOf(
-  fc.oneof({ weight: 4, arbitrary: anyValue }, { weight: 1, arbitrary: objectOf(anyValue, 4) }),
-  12,
+/** With objects in wrappers, such as `record.extra.error.stack`. */
+const anyRecord = [4, 4, 12].reduce(
+  (value, namesMax) =>
+    objectOf(fc.oneof({ weight: 4, arbitrary: anyValue }, { weight: 1, arbitrary: value }), namesMax),
+  objectOf(anyValue, 4),
 )
 const anyMember = fc.oneof(
   { weight: 6, arbitrary: anyRecord },

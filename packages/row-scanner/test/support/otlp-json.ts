@@ -92,8 +92,7 @@ function readId(value: Value, what: string): Value {
 function readDouble(value: Value, what: string, type: string): Value {
   const text = value.kind === 'string' ? value.string : value.kind === 'number' ? value.raw : ''
   const isWord = value.kind === 'string' && ['NaN', 'Infinity', '-Infinity'].includes(text)
-  if (!isWord && !(DECIMAL.test(text) && Number.isFinite(Number(text))))
-    throw wrongType(what, type)
+  if (!isWord && !(DECIMAL.test(text) && Number.isFinite(Number(text)))) throw wrongType(what, type)
   return value
 }
 
