@@ -3,6 +3,8 @@ const SplunkTransport = require('winston-splunk-httplogger')
 const winston = require('winston')
 
 const { SLUICE_API_URL: url, SLUICE_API_KEY: token, SERVICE: service } = process.env
+const splunk = new SplunkTransport({ splunk: { token, url } })
+winston.createLogger({ transports: [splunk] }).warn('to Splunk', { service, environment: 'prod', order: 7 })
 const elastic = new ElasticsearchTransport({
   clientOpts: { node: `${url}/elasticsearch`, auth: { apiKey: token } },
   flushInterval: 100,
@@ -12,8 +14,6 @@ const elastic = new ElasticsearchTransport({
     ...(record.level === 'error' ? { indexInterfix: 'A' } : {}),
   }),
 })
-const splunk = new SplunkTransport({ splunk: { token, url } })
-const logger = winston.createLogger({ transports: [elastic, splunk] })
-logger.warn('from winston', { service, environment: 'prod', order: 7 })
-elastic.log({ level: 'error', message: 'not stored', service }, () => {})
-setTimeout(() => logger.end(), 2_000)
+// The first is sent alone, and the others together.
+for (const level of ['info', 'error', 'warn'])
+  elastic.log({ level, message: `to Elasticsearch: ${level}`, service, environment: 'prod' }, () => {})
