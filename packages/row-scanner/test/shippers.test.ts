@@ -425,6 +425,23 @@ describe('a bulk request', () => {
   })
 })
 
+it('names in wrappers count as the reference says', () => {
+  const bunyan = { pid: 1, v: 0, message: 'm' }
+  const logs = [
+    { message: 'm', meta: { service: 'shop', Env: 'dev', a: 1 }, fields: { service: 'other' } },
+    { message: 'm', record: { extra: { service: { name: 'shop' }, error: { stack: 's', a: [[1]] } } } },
+    { message: 'm', fields: { error: { stack: 's' } }, logEvent: { url: { path: '/a' } } },
+    { message: 'm', meta: { fields: { service: 'x' }, date: '2026-01-01', level: 'fatal', msg: 'n' } },
+    { message: 'm', meta: { service: 'inner' }, app: 'own' },
+    { ...bunyan, name: 'shop' },
+    { ...bunyan, name: 1, meta: { name: 'x' } },
+  ]
+  const body = Buffer.from(JSON.stringify(logs))
+  expect(outcomeOf(() => scanner.scanRecords('Datadog', body, prefix))).toEqual(
+    expected(() => datadogReference(body, prefix)),
+  )
+})
+
 const many = (count: number, name = 'a'): object =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`${name}_${i}`, i]))
 const deep = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
