@@ -15,7 +15,9 @@ const npmPackages = [
   'pino-loki@3.0.0',
   'splunk-logging@0.11.1',
   'winston@3',
+  'winston-elasticsearch@0.19.0',
   'winston-loki@6.1.7',
+  'winston-splunk-httplogger@3.1.8',
 ] as const
 
 const pythonPackages = [
@@ -61,6 +63,17 @@ describe('the client for JavaScript', () => {
     const entries = await sources.entriesOf('elastic-js', 999)
     expect(entries).toHaveLength(999)
     expect(entries[0]).toMatchObject({ level: 'warn', metadata: { _index: 'shop' } })
+  })
+
+  it('of Elasticsearch and Splunk for winston stores each record once, with the fields in their wrappers as columns', async () => {
+    expect(await run(program('winston.cjs'), 'winston')).toMatchObject({ code: 0, output: '' })
+    const entries = await sources.entriesOf('winston', 3)
+    expect(entries.map(({ message }) => message).toSorted()).toEqual([
+      'to Elasticsearch: info',
+      'to Elasticsearch: warn',
+      'to Splunk',
+    ])
+    for (const { environment } of entries) expect(environment).toBe('production')
   })
 
   it('of Loki for winston and pino stores lines', async () => {

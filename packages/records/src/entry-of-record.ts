@@ -1,7 +1,7 @@
 import { entryFields } from '@sluice/schema'
 import { type Level, type LevelReading, readLevel } from './levels.ts'
 import { addMember, isPlainObject, type Members, setMember } from './members.ts'
-import { isParent, type NameRole, roleOfName } from './names.ts'
+import { isIn, type NameRole, parents, roleOfName, roleOfWrapped, wrappers } from './names.ts'
 import { isNumber, readTime } from './times.ts'
 import { readEnvironment, readStack, readString } from './values.ts'
 
@@ -10,13 +10,12 @@ type Fields = Readonly<Record<string, unknown>>
 /** A value that becomes a field of the entry. */
 interface Use {
   readonly rank: number
-  /** The name in the record. */
-  readonly name: string
-  /** The name within the object under `name`, if the value is in one. */
-  readonly child: string | undefined
+  /** The name in the record, and those within the objects that the value is in. */
+  readonly path: Path
   readonly value: unknown
 }
 type Uses = Map<string, Use>
+type Path = readonly string[]
 
 /**
  * Makes an entry of the contract from a JSON record of any common logger.
@@ -49,7 +48,7 @@ export function entryOfRecord(
   const metadata = collectMetadata(record, uses)
   const levelUse = uses.get('level')
   if (level?.isExact === false && levelUse !== undefined) {
-    addMember(metadata, 'originalLevel', valueAt(record, levelUse))
+    addMember(metadata, 'originalLevel', valueAt(record, levelUse.path))
   }
   if (uses.has('metadata') || Object.keys(metadata).length > 0) entry['metadata'] = metadata
   return entry
@@ -68,19 +67,24 @@ function jsonOf(record: Fields): string {
 /** Finds the best usable value for each field. */
 function findUses(record: Fields): Uses {
   const uses: Uses = new Map()
-  const offer = (name: string, child: string | undefined, value: unknown): void => {
-    const role = roleOfName(child === undefined ? name : `${name}.${child}`)
+  const offer = (path: Path, value: unknown, role: NameRole | undefined): void => {
     if (role === undefined || (uses.get(role.field)?.rank ?? Number.POSITIVE_INFINITY) <= role.rank) return
     const isOther = role.condition !== undefined && !isMet[role.condition](record)
     const read = isOther ? undefined : readers[role.reading](value, role, record)
-    if (read !== undefined) uses.set(role.field, { rank: role.rank, name, child, value: read })
+    if (read !== undefined) uses.set(role.field, { rank: role.rank, path, value: read })
   }
-  for (const name of Object.keys(record)) {
-    const value = record[name]
-    offer(name, undefined, value)
-    if (!isPlainObject(value) || !isParent(name)) continue
-    for (const child of Object.keys(value)) offer(name, child, value[child])
+  /** @param prefix of the names that have a role together with those around them @param around the path of the object */
+  const search = (object: Fields, roleOf: typeof roleOfName, prefix = '', around: Path = []): void => {
+    for (const name of Object.keys(object)) {
+      const value = object[name]
+      const path = [...around, name]
+      offer(path, value, roleOf(prefix + name))
+      if (!isPlainObject(value)) continue
+      if (prefix === '' && isIn(parents, name)) search(value, roleOf, `${name}.`, path)
+      if (roleOf === roleOfName && isIn(wrappers, prefix + name)) search(value, roleOfWrapped, '', path)
+    }
   }
+  search(record, roleOfName)
   return uses
 }
 
@@ -103,17 +107,19 @@ const readers: Readonly<Record<NameRole['reading'], Reader>> = {
 
 /** Whether a record is one of those that a name belongs to. */
 const isMet: Readonly<Record<NonNullable<NameRole['condition']>, (record: Fields) => boolean>> = {
+  // Transports for Splunk and Elasticsearch move its host, or change its level. The number of its format remains.
   bunyan: (record) =>
-    isNumber(record['level']) && Object.hasOwn(record, 'pid') && Object.hasOwn(record, 'hostname'),
+    Object.hasOwn(record, 'pid') &&
+    (Object.hasOwn(record, 'v') || (isNumber(record['level']) && Object.hasOwn(record, 'hostname'))),
   mongo: ({ t }) => isPlainObject(t) && Object.hasOwn(t, '$date'),
 }
 
 function isUnchanged(record: Fields, uses: Uses): boolean {
   if (!uses.has('level') || !uses.has('message')) return false
-  for (const [field, { name, value }] of uses) {
-    if (name !== field) return false
+  for (const [field, { path, value }] of uses) {
+    if (path[0] !== field) return false
     const read = field === 'level' ? (value as LevelReading).level : value
-    if (read !== record[name]) return false
+    if (read !== record[field]) return false
   }
   for (const field of entryFields) {
     if (!uses.has(field) && record[field] !== undefined && record[field] !== null) return false
@@ -134,12 +140,9 @@ function collectMetadata(record: Fields, uses: Uses): Members {
   if (isPlainObject(given)) {
     for (const name of Object.keys(given)) setMember(metadata, name, given[name])
   }
-  const used = new Map<string, Set<string | undefined>>()
-  for (const { name, child } of uses.values()) {
-    used.set(name, (used.get(name) ?? new Set<string | undefined>()).add(child))
-  }
+  const used = [...uses.values()].map(({ path }) => path)
   for (const name of Object.keys(record)) {
-    const rest = withoutUsed(record[name], used.get(name))
+    const rest = withoutUsed(record[name], below(used, name))
     // For a field of the contract, null means that it is absent.
     const isAbsent = rest === undefined || (rest === null && entryFields.has(name))
     if (!isAbsent) addMember(metadata, name, rest)
@@ -147,15 +150,21 @@ function collectMetadata(record: Fields, uses: Uses): Members {
   return metadata
 }
 
-/** @returns undefined if nothing is left */
-function withoutUsed(value: unknown, used: ReadonlySet<string | undefined> | undefined): unknown {
-  if (used === undefined) return value
-  if (used.has(undefined) || !isPlainObject(value)) return undefined
-  const rest = Object.fromEntries(Object.entries(value).filter(([name]) => !used.has(name)))
-  return Object.keys(rest).length === 0 ? undefined : rest
+/** The paths that begin with a name, from there. */
+function below(paths: readonly Path[], name: string): Path[] {
+  return paths.filter(([first]) => first === name).map(([, ...rest]) => rest)
 }
 
-function valueAt(record: Fields, { name, child }: Use): unknown {
-  const value = record[name]
-  return child !== undefined && isPlainObject(value) ? value[child] : value
+/** @returns undefined if nothing is left */
+function withoutUsed(value: unknown, used: readonly Path[]): unknown {
+  if (used.length === 0) return value
+  if (used.some(([first]) => first === undefined) || !isPlainObject(value)) return undefined
+  const rest = Object.entries(value)
+    .map(([name, member]) => [name, withoutUsed(member, below(used, name))] as const)
+    .filter(([, member]) => member !== undefined)
+  return rest.length === 0 ? undefined : Object.fromEntries(rest)
+}
+
+function valueAt(record: unknown, path: Path): unknown {
+  return path.reduce((value, name) => (isPlainObject(value) ? value[name] : value), record)
 }

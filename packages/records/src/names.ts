@@ -80,9 +80,20 @@ export const rolesByName: ReadonlyMap<string, NameRole> = new Map(
     ]),
 )
 
+/**
+ * The objects in which transports put what a program logs. A service, an environment, a source, a stack and a URL count in them too, after those of
+ * the record itself. A time, a level and a message do not: they may be those of something else.
+ */
+export const wrappers: ReadonlySet<string> = new Set(
+  'meta fields extra record.extra jsonpayload logevent'.split(' '),
+)
+const wrappedReadings: ReadonlySet<string> = new Set(['string', 'environment', 'stack'])
+
 /** The names of objects that have fields of an entry, such as `log` of `log.level`. */
 export const parents: ReadonlySet<string> = new Set(
-  [...rolesByName.keys()].filter((name) => name.includes('.')).map((name) => name.split('.')[0] ?? ''),
+  [...rolesByName.keys(), ...wrappers]
+    .filter((name) => name.includes('.'))
+    .map((name) => name.split('.')[0] ?? ''),
 )
 
 /** Added to the rank of a name in another case: if a record has `level` and `Level`, the first is taken. */
@@ -90,6 +101,17 @@ const OTHER_CASE_RANK = 0.5
 
 /** The longest name is far shorter. */
 const NAME_CHARACTERS_MAX = 32
+
+/** Added to the rank of a name in a wrapper. */
+const WRAPPED_RANK = 1_000
+
+/** The role of a name within a wrapper. */
+export function roleOfWrapped(name: string): NameRole | undefined {
+  const role = roleOfName(name)
+  if (role === undefined || role.condition !== undefined || !wrappedReadings.has(role.reading))
+    return undefined
+  return { ...role, rank: role.rank + WRAPPED_RANK }
+}
 
 /** The role of a name in any spelling: `@timestamp`, `MESSAGE`, `logLevel`. */
 export function roleOfName(name: string): NameRole | undefined {
@@ -100,6 +122,6 @@ export function roleOfName(name: string): NameRole | undefined {
   return other === undefined ? undefined : { ...other, rank: other.rank + OTHER_CASE_RANK }
 }
 
-export function isParent(name: string): boolean {
-  return name.length <= NAME_CHARACTERS_MAX && parents.has(name.toLowerCase())
+export function isIn(names: ReadonlySet<string>, name: string): boolean {
+  return name.length <= NAME_CHARACTERS_MAX && names.has(name.toLowerCase())
 }

@@ -212,6 +212,24 @@ describe('other fields', () => {
     [{ url: { full: 'https://a/b', path: '/b' } }, { url: 'https://a/b', pathname: '/b' }],
     [{ exc_info: ['a', 'b'] }, { stack: 'a\nb' }],
     [{ error: { stack_trace: 's', type: 'T' } }, { stack: 's', metadata: { error: { type: 'T' } } }],
+    [
+      { meta: { service: 'shop', Env: 'dev', a: 1 } },
+      { service: 'shop', environment: 'development', metadata: { meta: { a: 1 } } },
+    ],
+    [{ fields: { 'service.name': 'shop', error: { stack: 's' } } }, { service: 'shop', stack: 's' }],
+    [
+      { record: { extra: { service: { name: 'shop', id: 1 } }, line: 7 }, jsonPayload: { url: '/a' } },
+      { service: 'shop', url: '/a', metadata: { record: { extra: { service: { id: 1 } }, line: 7 } } },
+    ],
+    [
+      { meta: { service: 'inner' }, app: 'own' },
+      { service: 'own', metadata: { meta: { service: 'inner' } } },
+    ],
+    // What is a time, a level or a message there may belong to something else.
+    [
+      { meta: { date: '2026-01-01', level: 'fatal', msg: 'n', extra: { service: 'x' } } },
+      { metadata: { meta: { date: '2026-01-01', level: 'fatal', msg: 'n', extra: { service: 'x' } } } },
+    ],
     [{ metadata: 'text' }, { metadata: { metadata: 'text' } }],
     [{ metadata: { a: 1 }, msg: 2, a: 3 }, { metadata: { a: 1, msg: 2, a_2: 3 } }],
   ])('are found or kept: %j', (fields, expected) => {
@@ -223,6 +241,9 @@ describe('other fields', () => {
   test('the name of a bunyan record is its service', () => {
     const record = { name: 'shop', hostname: 'h', pid: 1, level: 30, msg: 'm', v: 0 }
     expect(entryOf(record)).toEqual({ ...base, service: 'shop', metadata: { hostname: 'h', pid: 1, v: 0 } })
+    // As splunk-bunyan-logger sends it.
+    const sent = { name: 'shop', pid: 1, msg: 'm', v: 0, severity: 'info' }
+    expect(entryOf(sent)).toEqual({ ...base, service: 'shop', metadata: { pid: 1, v: 0 } })
   })
 })
 
@@ -257,7 +278,7 @@ describe('hostile records', () => {
       ...'level Level severity message msg log time ts service app metadata environment error stack'.split(
         ' ',
       ),
-      ...'url source a a_2 __proto__ originalLevel'.split(' '),
+      ...'url source a a_2 __proto__ originalLevel meta record extra'.split(' '),
     )
     const stringsOf = (value: unknown): unknown[] =>
       typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsOf) : [value]

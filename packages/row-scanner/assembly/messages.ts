@@ -238,13 +238,13 @@ function readValue(type: u8, address: i32, node: Node): bool {
     if (type === ID) lowerHexadecimal(node)
   } else if (type === BOOLEAN) {
     if (kind !== TRUE && kind !== FALSE) return false
-  } else if (type === FLOAT) {
-    if (!isDouble(node)) return false
-  } else {
-    if (!readInteger(type, node)) return false
+  } else if (type !== FLOAT && readInteger(type, node)) {
     if (type === NANOS) setDigits(address, Decimal.value)
     else setInteger(address, Decimal.value)
     return true
+  } else if ((type !== FLOAT && type !== INT64) || !isDouble(node)) {
+    // JavaScript's exporter sends each whole number as an integer, however large it is: such a number is kept as a double is.
+    return false
   }
   setRange(address, node.head & (KIND | ESCAPED | LONE), node.start, node.end)
   return true

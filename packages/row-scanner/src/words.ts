@@ -6,6 +6,7 @@ import {
   parents,
   readings,
   rolesByName,
+  wrappers,
 } from '@sluice/records/tables'
 import { environments, levels } from '@sluice/schema'
 import { columnOf } from './fields.ts'
@@ -29,7 +30,7 @@ export function writeWords(
 ): number {
   // The scanner expects the words of the contract first.
   const contract: readonly string[] = [...levels, ...environments]
-  const names = [...rolesByName.keys(), ...parents]
+  const names = [...rolesByName.keys(), ...parents, ...wrappers]
   const words = [...new Set([...contract, ...names, ...levelsByName.keys(), ...environmentsByName.keys()])]
   if (words.length > areas.WORDS_MAX) throw new Error('there are too many words for the scanner')
   for (const [index, text] of words.entries()) {
@@ -42,7 +43,8 @@ export function writeWords(
     memory.write(text, at + TEXT_AT, 'latin1')
     const environment = environmentsByName.get(text)
     const ofEnvironment = environment === undefined ? 0 : contract.indexOf(environment)
-    memory.set([...roleNumbers(text), readingNumber(levelsByName.get(text)), ofEnvironment], at + NUMBERS_AT)
+    const numbers = [readingNumber(levelsByName.get(text)), ofEnvironment, Number(wrappers.has(text))]
+    memory.set([...roleNumbers(text), ...numbers], at + NUMBERS_AT)
   }
   for (const [index, numbering] of Object.values(numberings).entries())
     for (const [number, reading] of numbering)

@@ -1,5 +1,5 @@
 import { anyStyle, textPrefix, toJson, textOfBlocks } from '@sluice/rows/testing'
-import { environmentsByName, levelsByName, rolesByName } from '@sluice/records/tables'
+import { environmentsByName, levelsByName, rolesByName, wrappers } from '@sluice/records/tables'
 import { limits } from '@sluice/schema'
 import * as fc from 'fast-check'
 import { isUtf8 } from 'node:buffer'
@@ -80,15 +80,15 @@ const anyCase = (text: fc.Arbitrary<string>): fc.Arbitrary<string> =>
     if (form === 'same') return name
     return form === 'upper' ? name.toUpperCase() : name.charAt(0).toUpperCase() + name.slice(1)
   })
-const known = [...rolesByName.keys()]
+const known = [...rolesByName.keys(), ...wrappers]
 const parts = known.flatMap((name) => (name.includes('.') ? name.split('.') : []))
 const anyName = fc.oneof(
   { weight: 4, arbitrary: anyCase(fc.constantFrom(...known)) },
-  { weight: 2, arbitrary: anyCase(fc.constantFrom(...parts)) },
+  { weight: 2, arbitrary: anyCase(fc.constantFrom(...parts, ...wrappers)) },
   {
     weight: 3,
     arbitrary: fc.constantFrom(
-      ...'a a_2 b pid hostname short_message originalLevel originalLevel_2 timestamp timestamp_2 _index _index_2 _id host line'.split(
+      ...'a a_2 b pid hostname v short_message originalLevel originalLevel_2 timestamp timestamp_2 _index _index_2 _id host line'.split(
         ' ',
       ),
       ...'attrs event fields status ddtags env service source t s __proto__ level message metadata'.split(
@@ -198,9 +198,11 @@ const anyValue: fc.Arbitrary<unknown> = fc.oneof(
 )
 const objectOf = (value: fc.Arbitrary<unknown>, maxLength: number): fc.Arbitrary<object> =>
   fc.array(fc.tuple(anyName, value), { maxLength }).map((members) => Object.fromEntries(members))
-const anyRecord = objectOf(
-  fc.oneof({ weight: 4, arbitrary: anyValue }, { weight: 1, arbitrary: objectOf(anyValue, 4) }),
-  12,
+/** With objects in wrappers, such as `record.extra.error.stack`. */
+const anyRecord = [4, 4, 12].reduce(
+  (value, namesMax) =>
+    objectOf(fc.oneof({ weight: 4, arbitrary: anyValue }, { weight: 1, arbitrary: value }), namesMax),
+  objectOf(anyValue, 4),
 )
 const anyMember = fc.oneof(
   { weight: 6, arbitrary: anyRecord },
@@ -385,7 +387,18 @@ describe('a bulk request', () => {
         .tuple(fc.constantFrom('index', 'create', 'update', 'delete'), anyTarget)
         .map(([name, target]) => ({ [name]: target })),
     },
-    { weight: 1, arbitrary: fc.constantFrom({}, { index: {}, create: {} }, { x: {} }, { index: null }, 1) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(
+        {},
+        { index: {}, create: {} },
+        { create: { _index: 'logs' }, attempts: 0 },
+        { attempts: 0, index: {} },
+        { x: {} },
+        { index: null },
+        1,
+      ),
+    },
   )
 
   it('becomes the rows, items and faults of the reference, also if any bytes of a body are changed', () => {
@@ -410,6 +423,23 @@ describe('a bulk request', () => {
       runs,
     )
   })
+})
+
+it('names in wrappers count as the reference says', () => {
+  const bunyan = { pid: 1, v: 0, message: 'm' }
+  const logs = [
+    { message: 'm', meta: { service: 'shop', Env: 'dev', a: 1 }, fields: { service: 'other' } },
+    { message: 'm', record: { extra: { service: { name: 'shop' }, error: { stack: 's', a: [[1]] } } } },
+    { message: 'm', fields: { error: { stack: 's' } }, logEvent: { url: { path: '/a' } } },
+    { message: 'm', meta: { fields: { service: 'x' }, date: '2026-01-01', level: 'fatal', msg: 'n' } },
+    { message: 'm', meta: { service: 'inner' }, app: 'own' },
+    { ...bunyan, name: 'shop' },
+    { ...bunyan, name: 1, meta: { name: 'x' } },
+  ]
+  const body = Buffer.from(JSON.stringify(logs))
+  expect(outcomeOf(() => scanner.scanRecords('Datadog', body, prefix))).toEqual(
+    expected(() => datadogReference(body, prefix)),
+  )
 })
 
 const many = (count: number, name = 'a'): object =>

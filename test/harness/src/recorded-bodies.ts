@@ -55,7 +55,7 @@ const rows: readonly (readonly [
   ['bulk-zap', 'bulk', '_bulk, lines of zap'],
   ['bulk-logrus', 'bulk', '_bulk, lines of logrus'],
   ['bulk-structlog', 'bulk', '_bulk, lines of structlog'],
-  ['bulk-loguru', 'bulk', '_bulk, lines of loguru', { service: '' }],
+  ['bulk-loguru', 'bulk', '_bulk, lines of loguru'],
   ['bulk-logback', 'bulk', '_bulk, lines of Logback'],
   ['bulk-filebeat', 'bulk', '_bulk, Filebeat (documented)'],
   ['bulk-fluent-bit', 'bulk', '_bulk, Fluent Bit (documented)'],

@@ -13,6 +13,8 @@ import type { RequestOrigin } from '../traces/request-traces.ts'
 export const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/
 /** The value of the header Sluice-Idempotency. */
 export const KEY_IS_BODY = 'body'
+/** Elastic's client for JavaScript sends it in two spellings, and Node joins them. */
+const KEYS_ARE_BODY = /^body(, ?body)*$/
 /**
  * Characters of base64url of a SHA-256: 132 bits. It takes 2^132 attempts to find a key with the hash of another client's key.
  * It takes 2^66 attempts to find two bodies with the same digest, which harms only the client that sends them. The rest of
@@ -51,8 +53,8 @@ function identityOf(headers: IncomingHttpHeaders, body: Buffer, target: string):
   const { 'idempotency-key': key, 'sluice-idempotency': source, 'content-type': contentType = '' } = headers
   if (key !== undefined && (typeof key !== 'string' || !IDEMPOTENCY_KEY.test(key)))
     throw new Problem('invalid_idempotency_key')
-  if (source !== undefined && source !== KEY_IS_BODY)
-    throw new Problem('invalid_idempotency_key', 'Sluice-Idempotency has one value, "body". Send it once.')
+  if (source !== undefined && !KEYS_ARE_BODY.test(String(source)))
+    throw new Problem('invalid_idempotency_key', 'Sluice-Idempotency has one value: "body".')
   if (source !== undefined && key !== undefined)
     throw new Problem('invalid_idempotency_key', 'Send Idempotency-Key or Sluice-Idempotency, not both.')
   const [mediaType = ''] = contentType.split(';', 1)

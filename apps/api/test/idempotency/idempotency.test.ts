@@ -21,6 +21,7 @@ const isReplay = ({ headers }: LightMyRequestResponse): boolean => headers['idem
 describe.each([
   ['a key', { 'idempotency-key': 'k' }],
   ['its body as the key', byBody],
+  ['its body as the key, twice', { 'sluice-idempotency': 'body, body' }],
 ] as const)('a request with %s', (_what, headers) => {
   it.each([
     ['an entry with a timestamp', { ...entry, timestamp: '2026-03-29T01:30:00.123456789+02:00' }],
@@ -114,6 +115,7 @@ it.each([
   { 'idempotency-key': 'a b' },
   { 'idempotency-key': 'ü' },
   { 'sluice-idempotency': 'Body' },
+  { 'sluice-idempotency': 'body, other' },
   { ...byBody, 'idempotency-key': 'k' },
 ])('the header %j is rejected', async (headers) => {
   expect(problemCode(await api.post(entry, { headers }))).toBe('invalid_idempotency_key')

@@ -32,6 +32,9 @@ const NINE: u8 = 0x39
 const OF_BUNYAN: u8 = 1
 const OF_MONGO: u8 = 2
 
+/** Added to the rank of a name in a wrapper. Others have smaller ranks. */
+const WRAPPED: i32 = 0x200
+
 /** A name whose value does not become metadata. Names have no other use for the flag `CLEAN`. */
 export const USED: i32 = CLEAN
 
@@ -40,8 +43,8 @@ export const USED: i32 = CLEAN
 export class Use {
   /** The node of the name in the record; 0 if no value was found. */
   name!: i32
-  /** The node of the name within the object under `name`; 0 if the value is not in one. */
-  child!: i32
+  /** The node of the name of the value: `name`, or one in the object under it. */
+  inner!: i32
   rank!: i32
   /** The node of the column. */
   node!: i32
@@ -56,17 +59,18 @@ export class Use {
 
   /** The node of the value in the record. */
   get value(): i32 {
-    return Node.of(this.child === 0 ? this.name : this.child).next
+    return Node.of(this.inner).next
   }
 }
 
 /** Names by which records of some programs are known. */
-const SIGNS = NameSet.make(memory.data(NAME_SET_BYTES, 16), 'level pid hostname t short_message')
+const SIGNS = NameSet.make(memory.data(NAME_SET_BYTES, 16), 'level pid hostname t short_message v')
 const SIGN_LEVEL: i32 = 0
 const SIGN_PID: i32 = 1
 const SIGN_HOSTNAME: i32 = 2
 const SIGN_T: i32 = 3
 const SIGN_SHORT_MESSAGE: i32 = 4
+const SIGN_V: i32 = 5
 
 /** The best usable value for each column. */
 export class Uses {
@@ -81,35 +85,47 @@ export class Uses {
     clearBytes(USES, COLUMNS_MAX << 4)
     Uses.isNoted = false
     const last = record.last
-    for (let at = record.first; at < last; at += 4) {
-      const address = load<i32>(at)
-      const name = Node.of(address)
-      const word = Name.find(0, name)
-      if (word === 0) continue
-      const isOtherCase = Name.isOtherCase
-      Uses.offer(record, Word.of(word), isOtherCase, address, 0)
-      if (!Word.of(word).isParent || Node.of(name.next).kind !== OBJECT) continue
-      const end = Node.of(name.next).next
-      for (let child = name.next + NODE_BYTES; child < end; child = Node.of(child + NODE_BYTES).next) {
-        const found = Node.of(child).has(REPEATED) ? 0 : Name.find(word, Node.of(child))
-        if (found !== 0) Uses.offer(record, Word.of(found), isOtherCase || Name.isOtherCase, address, child)
-      }
-    }
+    for (let at = record.first; at < last; at += 4) Uses.offer(record, load<i32>(at), load<i32>(at), 0, 0)
   }
 
-  /** Takes the value if none of a smaller or the same rank was found, and if it is usable. */
-  private static offer(record: Members, word: Word, isOtherCase: bool, name: i32, child: i32): void {
-    if (word.reader === 0) return
-    const use = Use.of(word.column)
+  /**
+   * Takes the value of a member if none of a smaller or the same rank was found, and if it is usable. Then those of the members in it.
+   *
+   * @param name the member of the record that it is, or is in
+   * @param parent the word of the object whose name belongs to its own; 0 if there is none
+   * @param added to its rank
+   */
+  private static offer(record: Members, name: i32, inner: i32, parent: i32, added: i32): void {
+    const address = Name.find(parent, Node.of(inner))
+    if (address === 0) return
+    const word = Word.of(address)
     // If a record has `level` and `Level`, the first is taken.
-    const rank = <i32>word.rank * 2 + <i32>isOtherCase
+    const more = added | <i32>Name.isOtherCase
+    Uses.take(record, word, name, inner, <i32>word.rank * 2 + more)
+    const value = Node.of(inner).next
+    if (Node.of(value).kind !== OBJECT) return
+    if (word.isParent) Uses.offerAll(record, name, value, address, more)
+    if (word.isWrapper && added < WRAPPED) Uses.offerAll(record, name, value, 0, WRAPPED)
+  }
+
+  private static offerAll(record: Members, name: i32, object: i32, parent: i32, added: i32): void {
+    const end = Node.of(object).next
+    for (let inner = object + NODE_BYTES; inner < end; inner = Node.of(inner + NODE_BYTES).next)
+      if (!Node.of(inner).has(REPEATED)) Uses.offer(record, name, inner, parent, added)
+  }
+
+  private static take(record: Members, word: Word, name: i32, inner: i32, rank: i32): void {
+    const reader = word.reader
+    if (reader === 0) return
+    if (rank >= WRAPPED && (reader < STRING || reader > STACK || word.condition !== 0)) return
+    const use = Use.of(word.column)
     if (use.isFound && use.rank <= rank) return
-    const value = Node.of(child === 0 ? name : child).next
+    const value = Node.of(inner).next
     Uses.node = value
     if (!Uses.isMet(word.condition, record) || !Uses.read(record, word, Node.of(value))) return
     use.rank = rank
     use.name = name
-    use.child = child
+    use.inner = inner
     use.node = Uses.node
   }
 
@@ -180,9 +196,10 @@ export class Uses {
   /** Whether a record is one of those that a name belongs to. */
   private static isMet(condition: u8, record: Members): bool {
     if (condition === OF_BUNYAN) {
+      if (Uses.sign(record, SIGN_PID) === 0) return false
+      if (Uses.sign(record, SIGN_V) !== 0) return true
       const level = Uses.sign(record, SIGN_LEVEL)
-      const isNumber = level !== 0 && Node.of(level).kind === NUMBER
-      return isNumber && Uses.sign(record, SIGN_PID) !== 0 && Uses.sign(record, SIGN_HOSTNAME) !== 0
+      return level !== 0 && Node.of(level).kind === NUMBER && Uses.sign(record, SIGN_HOSTNAME) !== 0
     }
     if (condition !== OF_MONGO) return true
     const time = Uses.sign(record, SIGN_T)
@@ -232,9 +249,8 @@ export class Uses {
     for (let column = 0; column <= columns.metadata; column += 1) {
       const use = Use.of(column)
       if (!use.isFound) continue
-      const object = Node.of(use.name).next
-      if (use.child !== 0) Node.of(use.child).head |= REPEATED
-      if (use.child === 0 || !isLeft(object)) Node.of(use.name).head |= USED
+      if (use.inner === use.name || !leaveOut(Node.of(use.name).next, use.inner))
+        Node.of(use.name).head |= USED
     }
   }
 }
@@ -248,13 +264,18 @@ function isAllowed(column: i32, value: Node): bool {
   return value.kind !== TEXT && field.allows(Decoded.start)
 }
 
-/** Whether an object has members that are not used. Its levels are then those of the others. */
-function isLeft(object: i32): bool {
+/** Leaves a name in an object out, and objects without other members. @returns whether the object has others. Its levels are then those of them */
+function leaveOut(object: i32, inner: i32): bool {
   const node = Node.of(object)
   const end = node.next
   let levels = 0
-  for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
-    if (!Node.of(address).has(REPEATED)) levels = max(levels, 1 + Node.of(Node.of(address).next).levels)
+  for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
+    const name = Node.of(address)
+    if (name.has(REPEATED)) continue
+    const isAround = inner > name.next && Node.of(name.next).next > inner
+    if (address === inner || (isAround && !leaveOut(name.next, inner))) name.head |= REPEATED
+    else levels = max(levels, 1 + Node.of(name.next).levels)
+  }
   node.head = (node.head & ~(CLEAN | (0xff << LEVELS_SHIFT))) | (min(levels, 0xff) << LEVELS_SHIFT)
   return levels > 0
 }

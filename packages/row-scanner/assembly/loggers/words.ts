@@ -23,6 +23,8 @@ export class Word extends Node {
   level!: u8
   /** Of an environment: the place of the contract's word for it. */
   environment!: u8
+  /** Whether it names an object whose members count like those of the record, such as `meta`. */
+  isWrapper!: bool
 
   static of(address: i32): Word {
     return changetype<Word>(address)
@@ -42,7 +44,8 @@ export function useWords(count: i32): void {
     while (load<u16>(WORD_SLOTS + at) !== 0) at = (at + 2) & SLOTS_MASK
     store<u16>(WORD_SLOTS + at, <u16>address)
     const lengths = lengthsOf(load<u8>(word.start))
-    if (word.reader !== 0 || word.isParent) store<u32>(lengths, load<u32>(lengths) | (1 << word.bytes))
+    if (word.reader !== 0 || word.isParent || word.isWrapper)
+      store<u32>(lengths, load<u32>(lengths) | (1 << word.bytes))
   }
 }
 

@@ -114,7 +114,8 @@ function readAction(isText: bool): i32 {
   lastStart = 0
   if (bytes > ACTION_BYTES_MAX || !isText) return malformed(NOT_AN_OBJECT)
   if (!readText(start, Line.end)) return malformed(NOT_JSON)
-  if (Node.of(TAPE).kind !== OBJECT || countNames(TAPE) !== 1) return malformed(NOT_AN_ACTION)
+  if (Node.of(TAPE).kind !== OBJECT || countNames(TAPE) === 0) return malformed(NOT_AN_ACTION)
+  // Elasticsearch ignores what follows the first member, such as the `attempts` of winston-elasticsearch.
   const name = Node.of(TAPE + NODE_BYTES)
   const target = name.next
   item.action = ACTIONS.placeOf(name)

@@ -26,6 +26,12 @@ const others: readonly unknown[] = [
   { a: 1 },
   { stringValue: 'a' },
   { intValue: 1 },
+  ...'1e+19 1.5 18446744073709551615 -9223372036854775809'
+    .split(' ')
+    .map((text) => Object.freeze({ intValue: raw(text) })),
+  { intValue: '9223372036854775808' },
+  { intValue: '-1e300' },
+  { intValue: 'NaN' },
   { arrayValue: {} },
   { kvlistValue: { values: [] } },
   { values: [{}, {}] },
@@ -76,7 +82,7 @@ type Container = Record<string, unknown>
 function change(root: object, next: (below: number) => number): void {
   const all: Container[] = []
   const collect = (value: unknown): void => {
-    // Numbers with their source are frozen.
+    // Numbers with their source are frozen, and what has them.
     if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return
     if (Object.keys(value).length > 0) all.push(value as Container)
     Object.values(value).forEach(collect)

@@ -89,11 +89,10 @@ function readId(value: Value, what: string): Value {
   return /^"[0-9a-fA-F]+"$/.test(text.raw) ? stringOf(text.string.toLowerCase()) : text
 }
 
-function readDouble(value: Value): Value {
+function readDouble(value: Value, what: string, type: string): Value {
   const text = value.kind === 'string' ? value.string : value.kind === 'number' ? value.raw : ''
   const isWord = value.kind === 'string' && ['NaN', 'Infinity', '-Infinity'].includes(text)
-  if (!isWord && !(DECIMAL.test(text) && Number.isFinite(Number(text))))
-    throw wrongType('doubleValue', 'a double')
+  if (!isWord && !(DECIMAL.test(text) && Number.isFinite(Number(text)))) throw wrongType(what, type)
   return value
 }
 
@@ -119,12 +118,11 @@ function readAnyValue(value: Value, what: string, level: number, budget: Budget)
     else if (name === 'boolValue') {
       if (part.kind !== 'word') throw wrongType(name, 'true or false')
       result = part
-    } else if (name === 'intValue')
-      result = {
-        kind: 'number',
-        raw: String(readInteger(part, name, 'a 64-bit integer', -(2n ** 63n), 2n ** 63n - 1n)),
-      }
-    else if (name === 'doubleValue') result = readDouble(part)
+    } else if (name === 'intValue') {
+      const integer = integerOf(part)
+      const isInt64 = integer !== undefined && BigInt.asIntN(64, integer) === integer
+      result = isInt64 ? { kind: 'number', raw: String(integer) } : readDouble(part, name, 'a 64-bit integer')
+    } else if (name === 'doubleValue') result = readDouble(part, name, 'a double')
     else if (name === 'bytesValue') result = readText(part, name)
     else if (name === 'arrayValue' || name === 'kvlistValue') result = readList(part, name, level + 1, budget)
   }

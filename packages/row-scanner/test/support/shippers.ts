@@ -284,10 +284,10 @@ function itemOf(line: Buffer, pathIndex: string | null, number: number): Item {
   if (line.length > 8_192 || !isUtf8(line)) throw malformed(number, 'Expected an object.')
   const root = parseText(line.toString())
   if (typeof root === 'string') throw malformed(number, `It is not JSON: ${root}`)
-  const value = toValue(root)
-  const [[action, target] = [], ...others] = isPlainObject(value) ? Object.entries(value) : []
+  const [[action, member] = []] = root.kind === 'object' ? root.members : []
+  const target = member === undefined ? undefined : toValue(member.value)
   const isKnown = action !== undefined && ['create', 'delete', 'index', 'update'].includes(action)
-  if (!isKnown || others.length > 0 || !isPlainObject(target))
+  if (!isKnown || !isPlainObject(target))
     throw malformed(number, 'Expected one of create, delete, index and update, with an object.')
   const nameOf = (field: string): string | null => {
     const name = target[field] ?? null

@@ -110,12 +110,22 @@ describe('a bulk request', () => {
     expect(api.queue.rows.map(({ message }) => message)).toEqual(['first', 'last'])
   })
 
+  it('of winston-elasticsearch has `errors` only if nothing is stored: the client would send all documents again', async () => {
+    const action = { index: { _index: 'logs' }, attempts: 0 }
+    const mixed = await bulk(ndjson(action, { message: 'a' }, action, '7'))
+    expect(mixed.json()).toMatchObject({ items: [{ index: { status: 201 } }, { index: { status: 400 } }] })
+    expect(mixed.body).not.toContain('errors')
+    expect((await bulk(ndjson(action, '7'))).json()).toMatchObject({ errors: true })
+    expect(api.queue.rows).toMatchObject([{ message: 'a' }])
+  })
+
   const valid = ndjson({ index: {} }, { message: 'a' })
 
   it.each([
     [`${valid}7`, 'Expected one of'],
     [`${valid}{`, 'the text ends too early'],
     [`${valid}{"store":{}}`, 'Expected one of'],
+    [`${valid}{"attempts":0,"index":{}}`, 'Expected one of'],
     [`${valid}{"index":{"_id":{}}}`, 'line [3]. Expected a simple value for field [_id]'],
     [`${valid}{"index":{"_index":[]}}`, 'Expected a simple value for field [_index]'],
     [`${valid}{"index":{"_id":"${'x'.repeat(10_000)}"}}`, 'Expected an object'],
