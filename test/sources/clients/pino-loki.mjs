@@ -12,6 +12,6 @@ const transport = pino.transport({
   },
 })
 const logger = pino(transport)
-for await (const { message, ...fields } of read()) logger.warn(fields, message)
+for await (const { message } of read()) logger.warn(message)
 // The transport sends after its interval, when the logger ends.
 setTimeout(() => transport.end(), 2_000)

@@ -10,6 +10,6 @@ const transport = new LokiTransport({
   interval: 1,
 })
 const logger = winston.createLogger({ format: winston.format.simple(), transports: [transport] })
-for await (const { message, ...fields } of read()) logger.warn(message, fields)
+for await (const { message } of read()) logger.warn(message)
 await transport.flush()
 process.exit()
