@@ -21,6 +21,10 @@ const lab: Readonly<Record<string, readonly [entry: string, description: string]
   chaos: ['test/chaos/main.ts', 'random faults under load, then every entry is accounted for'],
   failover: ['test/failover/main.ts', 'failovers of Redis under load'],
   collector: ['test/collector/main.ts', 'kills behind an OpenTelemetry Collector; first: tools/collector.sh'],
+  libraries: [
+    'test/libraries/main.ts',
+    'what the logging libraries of docs/sources lose while the API is killed',
+  ],
   upgrade: ['test/upgrade/main.ts', 'an upgrade from another version and a rollback, under load and kills'],
   drill: ['test/drill/main.ts', 'an operator practises a runbook under load'],
   simulate: ['test/simulator/main.ts', 'random schedules of requests and faults against simulated servers'],

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"log"
+	"net/http"
 	"os"
+	"time"
 
 	"go.opentelemetry.io/contrib/bridges/otelslog"
 	"go.opentelemetry.io/otel/attribute"
@@ -14,9 +16,31 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
+// retried makes the exporter retry if there is no response, as it does after 503. Without it, the records of the request are lost.
+type retried struct{ http.RoundTripper }
+
+func (transport retried) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := transport.RoundTripper.RoundTrip(request)
+	if err == nil {
+		return response, nil
+	}
+	return &http.Response{
+		StatusCode: http.StatusServiceUnavailable,
+		Status:     err.Error(),
+		Body:       http.NoBody,
+		Request:    request,
+	}, nil
+}
+
 func main() {
 	ctx := context.Background()
-	exporter, err := otlploghttp.New(ctx)
+	client := &http.Client{Transport: retried{http.DefaultTransport}, Timeout: 10 * time.Second}
+	exporter, err := otlploghttp.New(ctx, otlploghttp.WithHTTPClient(client), otlploghttp.WithRetry(otlploghttp.RetryConfig{
+		Enabled:         true,
+		InitialInterval: time.Second,
+		MaxInterval:     5 * time.Second,
+		MaxElapsedTime:  5 * time.Minute,
+	}))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -29,7 +53,11 @@ func main() {
 			attribute.String("service.name", service),
 			attribute.String("deployment.environment.name", "production"),
 		)),
-		sdklog.WithProcessor(sdklog.NewBatchProcessor(exporter)),
+		sdklog.WithProcessor(sdklog.NewBatchProcessor(
+			exporter,
+			sdklog.WithExportTimeout(5*time.Minute),
+			sdklog.WithMaxQueueSize(10_000),
+		)),
 	)
 	logger := otelslog.NewLogger("payment", otelslog.WithLoggerProvider(provider))
 

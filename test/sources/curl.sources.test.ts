@@ -25,7 +25,7 @@ describe.skipIf(!isInstalled('curl'))('the example with curl, if the PATH has it
   })
 
   it('sends an entry once although the first response is lost', async () => {
-    await using proxy = await LosingProxy.open(sources.installation.apiUrl, { every: 2, instead: 'close' })
+    await using proxy = await LosingProxy.open(sources.installation.apiUrl, 2)
     const environment = { ...sources.environment(SERVICE), SLUICE_API_URL: proxy.url }
     expect(await runProgram([program, 'lost'], environment)).toMatchObject({ code: 0 })
     expect(proxy.lost).toBe(1)

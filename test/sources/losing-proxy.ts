@@ -1,31 +1,25 @@
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-export interface Losses {
-  /** 1 loses every 2xx response. 3 loses the first, the fourth, and so on. Infinity loses only the first. */
-  readonly every: number
-  /** What the client gets: nothing, because its connection is closed, or a response that asks it to retry. */
-  readonly instead: 'close' | 503
-}
-
-/** Forwards requests to an API, and loses some of its 2xx responses. Closes at the end of its scope. */
+/** Forwards requests to an API, and closes the connection instead of some of its 2xx responses. Closes at the end of its scope. */
 export class LosingProxy {
   /** The statuses of the API's responses, with ` replayed` for repetitions. */
   readonly statuses: string[] = []
   /** How many responses it has lost. */
   lost = 0
   readonly #apiUrl: string
-  readonly #losses: Losses
+  /** 1 loses every 2xx response. 3 loses the first, the fourth, and so on. Infinity loses only the first. */
+  readonly #every: number
   readonly #server = createServer((incoming, outgoing) => this.#forward(incoming, outgoing))
   #accepted = 0
 
-  private constructor(apiUrl: string, losses: Losses) {
+  private constructor(apiUrl: string, every: number) {
     this.#apiUrl = apiUrl
-    this.#losses = losses
+    this.#every = every
   }
 
-  static async open(apiUrl: string, losses: Losses): Promise<LosingProxy> {
-    const proxy = new LosingProxy(apiUrl, losses)
+  static async open(apiUrl: string, every: number): Promise<LosingProxy> {
+    const proxy = new LosingProxy(apiUrl, every)
     await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve))
     return proxy
   }
@@ -45,8 +39,7 @@ export class LosingProxy {
     const forwarded = request(new URL(url, this.#apiUrl), { method, headers }, (response) => {
       if (this.#isLost(response)) {
         response.resume()
-        if (this.#losses.instead === 'close') incoming.socket.destroy()
-        else outgoing.writeHead(this.#losses.instead, { 'retry-after': '1' }).end()
+        incoming.socket.destroy()
       } else {
         outgoing.writeHead(response.statusCode ?? 502, response.headers)
         response.pipe(outgoing)
@@ -58,7 +51,7 @@ export class LosingProxy {
 
   #isLost({ statusCode = 502, headers }: IncomingMessage): boolean {
     this.statuses.push(`${statusCode}${headers['idempotency-replayed'] === 'true' ? ' replayed' : ''}`)
-    if (statusCode >= 300 || this.#accepted++ % this.#losses.every !== 0) return false
+    if (statusCode >= 300 || this.#accepted++ % this.#every !== 0) return false
     this.lost += 1
     return true
   }

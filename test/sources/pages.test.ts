@@ -21,3 +21,14 @@ it('says of each source whether it was tested', () => {
   expect(sources.length).toBeGreaterThan(5)
   expect(sources.filter((name) => !says.test(read(`docs/sources/${name}`)))).toEqual([])
 })
+
+it('shows the programs of the tests', () => {
+  const programs = globSync('test/sources/clients/*', { cwd: root }).map(read)
+  const snippets = ['elasticsearch', 'splunk-datadog'].flatMap((name) =>
+    [...read(`docs/sources/${name}.md`).matchAll(/^```(?:js|python)\n(.*?)^```$/gms)].map(
+      ([, code = '']) => code,
+    ),
+  )
+  expect(snippets).toHaveLength(6)
+  expect(snippets.filter((code) => !programs.some((program) => program.includes(code)))).toEqual([])
+})

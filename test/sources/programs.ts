@@ -2,6 +2,7 @@ import type { SupervisedProcess, Supervisor } from '@sluice/local'
 import { spawn } from 'node:child_process'
 import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 
 const root = new URL('../../', import.meta.url)
@@ -61,21 +62,32 @@ const OUTPUT_CHARACTERS_MAX = 100_000
 /** Less than the timeout of a test. */
 const RUN_DEADLINE_MS = 50_000
 
+interface RunOptions {
+  readonly cwd?: string
+  readonly deadlineMs?: number
+  /** What the program reads from its standard input. */
+  readonly input?: Iterable<string> | AsyncIterable<string>
+}
+
 /** Starts a program, which is killed after `deadlineMs`. */
 export function startProgram(
   [program, ...args]: Command,
   environment: Readonly<Record<string, string>> = {},
-  { cwd, deadlineMs = RUN_DEADLINE_MS }: { readonly cwd?: string; readonly deadlineMs?: number } = {},
+  { cwd, deadlineMs = RUN_DEADLINE_MS, input = [] }: RunOptions = {},
 ): RunningProgram {
   let output = ''
   const { promise: ended, resolve, reject } = Promise.withResolvers<ProgramRun>()
   const child = spawn(program, args, {
     env: { PATH, HOME: process.env['HOME'] ?? '', ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
     timeout: deadlineMs,
     killSignal: 'SIGKILL',
     ...(cwd === undefined ? {} : { cwd }),
   })
+  // A program that ends without reading is not an error.
+  Readable.from(input)
+    .pipe(child.stdin)
+    .on('error', () => undefined)
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (piece: string) => {
       output = (output + piece).slice(-OUTPUT_CHARACTERS_MAX)

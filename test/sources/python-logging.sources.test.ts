@@ -60,7 +60,7 @@ describe.skipIf(!isInstalled('python3'))('the example with Python, if the PATH h
 
   it('sends each record once although each third response is lost', async () => {
     const service = 'python-lost-responses'
-    await using proxy = await LosingProxy.open(sources.installation.apiUrl, { every: 3, instead: 'close' })
+    await using proxy = await LosingProxy.open(sources.installation.apiUrl, 3)
     const losing = { ...environment(service), SLUICE_API_URL: proxy.url }
     const run = await runProgram(python(main, String(RECORDS)), losing)
     expect(run).toMatchObject({ code: 0 })

@@ -2,6 +2,7 @@ import { cp, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { clients, inputLine, isPrepared, isUnchanged, messageOf, runClient } from './clients.ts'
 import { type Command, isInstalled, preparedPath, type ProgramRun, runProgram } from './programs.ts'
 import { Sources } from './sources.ts'
 
@@ -29,6 +30,22 @@ const pythonPackages = [
   'setuptools<81',
 ] as const
 
+const RECORDS = 20
+
+/** What the program sends with each message. */
+const expected: Readonly<Record<string, object>> = {
+  '@elastic/elasticsearch': { level: 'warn', metadata: { _index: 'logs' } },
+  'elasticsearch, Python': { level: 'warn', metadata: { _index: 'logs' } },
+  'winston-loki': { level: 'warn' },
+  'pino-loki': { level: 'warn' },
+  'python-logging-loki': { level: 'error' },
+  'splunk-logging': { level: 'warn', metadata: { source: 'till' } },
+  // The handler has no place for a service.
+  'splunk-handler': { service: '', metadata: { source: 'splunk-handler', index: 'main' } },
+  'datadog-api-client, JavaScript': { environment: 'production', metadata: { hostname: 'h' } },
+  'datadog-api-client, Python': { level: 'error' },
+}
+
 const programs = fileURLToPath(new URL('clients/', import.meta.url))
 const npmFolder = preparedPath('sources/npm')
 const pythonFolder = preparedPath('sources/python')
@@ -47,24 +64,17 @@ const sources = Sources.use()
 const run = (command: Command, service: string): Promise<ProgramRun> =>
   runProgram(command, sources.environment(service))
 
+beforeAll(async () => {
+  await mkdir(npmFolder, { recursive: true })
+  await cp(programs, npmFolder, { recursive: true })
+  const options = ['--no-save', '--no-audit', '--no-fund', '--prefix', npmFolder]
+  await install(['npm', 'install', ...options, ...npmPackages])
+  if (!isInstalled('python3')) return
+  await install(['python3', '-m', 'venv', pythonFolder])
+  await install([python, '-m', 'pip', 'install', '--quiet', ...pythonPackages])
+}, SETUP_DEADLINE_MS)
+
 describe('the client for JavaScript', () => {
-  beforeAll(async () => {
-    await mkdir(npmFolder, { recursive: true })
-    await cp(programs, npmFolder, { recursive: true })
-    const options = ['--no-save', '--no-audit', '--no-fund', '--prefix', npmFolder]
-    await install(['npm', 'install', ...options, ...npmPackages])
-  }, SETUP_DEADLINE_MS)
-
-  it('of Elasticsearch stores all valid documents, and drops the others', async () => {
-    const { output } = await run(program('elasticsearch.mjs'), 'elastic-js')
-    expect(output).toBe(
-      'dropped: 400 /metadata must have at most 65536 bytes as JSON\n999 stored, 1 failed\n',
-    )
-    const entries = await sources.entriesOf('elastic-js', 999)
-    expect(entries).toHaveLength(999)
-    expect(entries[0]).toMatchObject({ level: 'warn', metadata: { _index: 'shop' } })
-  })
-
   it('of Elasticsearch and Splunk for winston stores each record once, with the fields in their wrappers as columns', async () => {
     expect(await run(program('winston.cjs'), 'winston')).toMatchObject({ code: 0, output: '' })
     const entries = await sources.entriesOf('winston', 3)
@@ -96,42 +106,21 @@ describe('the client for JavaScript', () => {
     const { metadata } = entries.find(({ message }) => message === 'from pino') ?? {}
     expect(metadata).toEqual({ order: 7, pid: expect.any(Number), hostname: expect.any(String) })
   })
-
-  it('of Splunk stores events', async () => {
-    const { output } = await run(program('splunk.cjs'), 'splunk-js')
-    expect(output).toBe('Success\n')
-    expect(await sources.entriesOf('splunk-js', 1)).toMatchObject([
-      { level: 'warn', message: 'from splunk-logging', metadata: { order: 7, source: 'till', host: 'h' } },
-    ])
-  })
-
-  it('of Datadog stores logs', async () => {
-    expect(await run(program('datadog.cjs'), 'datadog-js')).toMatchObject({ code: 0 })
-    expect(await sources.entriesOf('datadog-js', 1)).toMatchObject([
-      { message: 'from the client of Datadog', environment: 'production', metadata: { ddsource: 'nodejs' } },
-    ])
-  })
 })
 
-describe.skipIf(!isInstalled('python3'))('the client for Python, if the PATH has python3', () => {
-  beforeAll(async () => {
-    await install(['python3', '-m', 'venv', pythonFolder])
-    await install([python, '-m', 'pip', 'install', '--quiet', ...pythonPackages])
-  }, SETUP_DEADLINE_MS)
-
-  it('of Elasticsearch, Loki, Splunk and Datadog stores records', async () => {
-    const { code, output } = await run([python, join(programs, 'clients.py')], 'python-clients')
+describe.each(clients)('the program with $name', (client) => {
+  it('stores its messages unchanged', async (context) => {
+    context.skip(!isPrepared(client), `${client.needs} is not installed`)
+    const service = client.name.replaceAll(/\W+/g, '-')
+    const { apiUrl: url, apiKey: key } = sources.installation
+    const numbers = Array.from({ length: RECORDS }, (_, number) => number)
+    const input = numbers.map((number) => inputLine(service, number))
+    const { code, output } = await runClient(client, { url, key, service }, input)
     expect({ code, output }).toMatchObject({ code: 0 })
-    expect(output).toContain('(1, [])')
-    const entries = await sources.entriesOf('python-clients', 3)
-    expect(entries.map(({ level, message }) => `${level} ${message}`).toSorted()).toEqual([
-      'error datadog',
-      'error loki',
-      'warn elasticsearch',
-    ])
-    // The handler has no place for a service.
-    expect((await sources.entriesOf('', 1)).find(({ message }) => message === 'splunk')).toMatchObject({
-      metadata: { source: 'python-clients', index: 'main' },
-    })
+    const entries = await sources.entriesOf(client.name === 'splunk-handler' ? '' : service, RECORDS)
+    for (const number of numbers) {
+      const found = entries.filter(({ message }) => isUnchanged(message, messageOf(service, number)))
+      expect(found).toMatchObject([expected[client.name] ?? {}])
+    }
   })
 })

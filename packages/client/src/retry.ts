@@ -131,10 +131,14 @@ export class RetryPolicy {
     batch.retryAtMs = Math.max(nowMs + waitMs, this.pausedUntilMs)
   }
 
-  /** Ends the wait after a problem of the configuration, except for a pause that the API asked for. */
+  /** Begins with the shortest wait again, except for a pause that the API asked for: the client closes, and the API may be back. */
   tryAgain(delayed: Iterable<Batch>): void {
-    if (this.problem !== undefined) this.#chosenPauseEndMs = 0
-    for (const batch of delayed) if (batch.problems > 0) batch.retryAtMs = 0
+    this.#chosenPauseEndMs = 0
+    this.#failuresInRow = Math.min(this.#failuresInRow, 1)
+    for (const batch of delayed) {
+      batch.failedAttempts = Math.min(batch.failedAttempts, 1)
+      batch.retryAtMs = 0
+    }
   }
 
   /** Whether a further attempt could store entries twice: the API may have forgotten the idempotency key of an earlier one. */

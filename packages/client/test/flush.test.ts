@@ -72,6 +72,22 @@ describe('flush', () => {
 describe('close', () => {
   const alone = { requestsInFlightMax: 1, batchEntriesMax: 1 }
 
+  test('does not wait for the end of a long pause, and begins with short ones again', async () => {
+    const { client, api, send } = fakeClient(alone, () => 0.99)
+    await send(1)
+    for (let failures = 0; failures < 10; failures += 1) {
+      api.last.fail(refused())
+      await pass(30_000)
+    }
+    api.last.fail(refused())
+    const closed = client.close({ timeoutMs: 3_000 })
+    await pass(0)
+    api.last.fail(refused())
+    await pass(1_000)
+    api.last.accept()
+    expect(await closed).toMatchObject({ accepted: 1, dropped: 0 })
+  })
+
   test('sends what is left, and drops what is logged later', async () => {
     const { client, api, reported, log, send } = fakeClient()
     log(2)
