@@ -63,7 +63,7 @@ export interface SystemOptions {
 
 export function startSystem(name: SystemName, options: SystemOptions): Promise<System> {
   if (name === 'job-per-entry') return startJobPerEntry(options)
-  if (name === 'collector' || name === 'collector-persistent') return startCollector(options.supervisor, name)
+  if (name === 'collector' || name === 'collector-persistent') return startOtherCollector(name, options)
   return startSluice(options, ({ sluice: 0, 'sluice-1-replica': 1, 'sluice-2-replicas': 2 } as const)[name])
 }
 
@@ -100,6 +100,14 @@ export async function startSluice(
   }
 }
 
+async function startOtherCollector(
+  name: 'collector' | 'collector-persistent',
+  { supervisor }: SystemOptions,
+): Promise<System> {
+  const { processes, ...system } = await startCollector(supervisor, name)
+  return { ...system, name, pids: () => pidsOf(processes) }
+}
+
 /** The same Redis and ClickHouse as Sluice, with one BullMQ job per entry. */
 async function startJobPerEntry({ supervisor, profile }: SystemOptions): Promise<System> {
   const { redisUrl, clickhouse, processes } = await startServices({ supervisor })
@@ -130,7 +138,7 @@ async function startJobPerEntry({ supervisor, profile }: SystemOptions): Promise
     name: 'job-per-entry',
     url: `${api.url}/v1/logs`,
     worker: worker.process,
-    pids: () => pidsOf({ ...processes, api: api.process, worker: worker.process, replicas: [] }),
+    pids: () => pidsOf({ ...processes, api: api.process, worker: worker.process }),
   }
 }
 
@@ -140,10 +148,15 @@ function profileEnvironment(role: Profile['role'], profile: Profile | undefined)
   return { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${JSON.stringify(profile.folder)}` }
 }
 
-function pidsOf(
-  processes: Roles<SupervisedProcess> & { replicas: readonly SupervisedProcess[] },
-): ReturnType<System['pids']> {
-  const { api, worker, redis, clickhouse, replicas } = processes
+function pidsOf({
+  api,
+  worker,
+  redis,
+  clickhouse,
+  replicas = [],
+}: Partial<Roles<SupervisedProcess>> & { replicas?: readonly SupervisedProcess[] }): ReturnType<
+  System['pids']
+> {
   return {
     api: running([api]),
     worker: running([worker]),
@@ -153,6 +166,6 @@ function pidsOf(
 }
 
 /** The ids of those that run. */
-function running(processes: readonly SupervisedProcess[]): number[] {
-  return processes.flatMap(({ pid }) => pid ?? [])
+function running(processes: readonly (SupervisedProcess | undefined)[]): number[] {
+  return processes.flatMap((process) => process?.pid ?? [])
 }

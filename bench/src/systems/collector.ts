@@ -73,12 +73,7 @@ export async function startCollector(supervisor: Supervisor, name: 'collector' |
       clickhouse,
       `ALTER TABLE ${logsTable} ${columns.map((column) => `ADD COLUMN ${column}`).join(', ')}`,
     )
-    const pids = () => ({
-      api: [collector.pid ?? []].flat(),
-      worker: [],
-      redis: [],
-      clickhouse: [processes.clickhouse.pid ?? []].flat(),
-    })
-    return { name, url: logsUrl, apiKey: 'none', projectId: 'bench', clickhouse, pids }
+    const parts = { api: collector, clickhouse: processes.clickhouse }
+    return { url: logsUrl, apiKey: 'none', projectId: 'bench', clickhouse, processes: parts }
   })
 }
