@@ -26,7 +26,7 @@ export function readBody(payload: IncomingMessage, held: HeldBytes): Buffer | Pr
     if (payload.readableLength === Number(declared)) {
       // Without the length, Node would return the first of several parts.
       const body = payload.read(Number(declared)) as Buffer | null
-      // The end of the stream is read, as that of any other.
+      // The stream ends only when it is read to its end.
       payload.resume()
       return body ?? Buffer.alloc(0)
     }
