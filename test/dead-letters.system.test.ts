@@ -4,7 +4,7 @@ import { drainQueue, isEmpty } from '@sluice/harness/drain'
 import { scrape, sumOf } from '@sluice/harness/metrics'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import { clickhouseEnvironment, type Installation } from '@sluice/local'
-import { type Chunk, ChunkQueue, encodeChunk, queueNames, type QueueNames } from '@sluice/queue'
+import { ChunkQueue, encodeChunk, type NewChunk, queueNames, type QueueNames } from '@sluice/queue'
 import { rowAsJson } from '@sluice/rows'
 import { encodeBlock, rowOf, textPrefix } from '@sluice/rows/testing'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
@@ -53,9 +53,9 @@ function row(message: string, id: string = randomUUIDv7()): string {
   return rowOf({ level: 'info', message }, id, start)
 }
 
-const blocksOf = (rows: readonly string[]): Chunk => encodeChunk(rows.length, encodeBlock(rows))
+const blocksOf = (rows: readonly string[]): NewChunk => encodeChunk(rows.length, encodeBlock(rows))
 
-async function add(chunk: Chunk): Promise<void> {
+async function add(chunk: NewChunk): Promise<void> {
   await queue.add(randomUUIDv7(), chunk, performance.now() + ADD_DEADLINE_MS)
 }
 

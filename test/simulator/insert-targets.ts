@@ -8,7 +8,7 @@ import {
   logsTable,
   StoredRows,
 } from '@sluice/clickhouse'
-import { compressBlocks, compressRows, rowAsJson, rowKey } from '@sluice/rows'
+import { compressBlock, compressRows, rowAsJson, rowKey, readJoined } from '@sluice/rows'
 import { encodeBlock, rowOf, textPrefix } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
 import { onTestFinished } from 'vitest'
@@ -67,7 +67,7 @@ async function resultOf(insert: () => void | Promise<void>): Promise<unknown> {
 }
 
 const asText = (rows: readonly string[]): Buffer => compressRows(rows.join(''))
-const asBlock = (rows: readonly string[]): Buffer => compressBlocks(encodeBlock(rows))
+const asBlock = (rows: readonly string[]): Buffer => compressBlock(readJoined(encodeBlock(rows)))
 
 const simulatedRow = ({ id, partition, rejected }: ScenarioRow): string =>
   `p\t2026-11-22 00:00:00\t2026-12-0${partition}\t${rejected === undefined ? '' : rejectedIds[rejected]}${id}\t2026-11-22 00:00:00\n`

@@ -42,6 +42,30 @@ const changes: Readonly<Record<string, Readonly<Record<string, readonly [find: s
       'an insert without an answer counts as stored': ['    throw error', '    return undefined'],
     },
     'test/simulator/simulated-redis.ts': {
+      'a chunk is added although its time is complete': [
+        'if (chunk.receivedMs <= completeMs) {',
+        'if (chunk.receivedMs < -1) {',
+      ],
+      'a chunk that was admitted is added with its old receipt': [
+        'if (chunk.receivedMs < admittedMs) return admittedMs',
+        'if (chunk.receivedMs < 0) return admittedMs',
+      ],
+      'the time of an admitted chunk may become complete before it is added': [
+        '        receipts.set(chunkId, completeMs + 1)\n',
+        '        return completeMs + 1\n',
+      ],
+      'an admitted chunk that never comes keeps its time from becoming complete': [
+        'if (fenceMs >= this.#time.nowMs) continue',
+        'if (fenceMs >= 0) continue',
+      ],
+      'a chunk is complete when a worker has fetched it': [
+        'this.#lock(id, { token, untilMs: this.#nowMs + LOCK_MS })\n      return',
+        'this.#lock(id, { token, untilMs: this.#nowMs + LOCK_MS })\n      this.#disk.receipts.delete(id)\n      return',
+      ],
+      'the time of a chunk in the queue is complete': [
+        '...[...receipts.values()].map((ms) => ms - 1)',
+        '...[...receipts.values()].map((ms) => ms + 60_000)',
+      ],
       'a new batch is confirmed although another worker repairs it': [
         'batch.repairs !== repair) return false',
         'batch.repairs !== repair && repair !== 0) return false',

@@ -1,8 +1,9 @@
-import type { Chunk, QueueEnd, StoredBatch } from '@sluice/queue'
+import type { NewChunk, QueueEnd, StoredBatch } from '@sluice/queue'
 import { createLogger, defineScript, plainRedis } from '@sluice/runtime'
 import { vi } from 'vitest'
 import { batchFinisher } from '../../packages/queue/src/batch-finish.ts'
 import { decodeChunk, readJobData } from '../../packages/queue/src/chunk.ts'
+import { closeShard, COMPLETE, type CompleteScript } from '../../packages/queue/src/completeness.ts'
 import { HeldJobs, JobLocks } from '../../packages/queue/src/held-jobs.ts'
 import { JobFetcher } from '../../packages/queue/src/job-fetch.ts'
 import { JobMover } from '../../packages/queue/src/job-moves.ts'
@@ -32,6 +33,7 @@ export function simulatedScripts() {
     ledger: redis,
     nowMs: () => passedMs + performance.now(),
     add: redis.add.bind(redis),
+    complete: redis.complete.bind(redis),
     fetch: redis.fetch.bind(redis),
     yieldTurn: redis.yieldTurn.bind(redis),
     load: redis.load.bind(redis),
@@ -55,6 +57,7 @@ export function realScripts(url: string) {
   const queue = fixture.openQueue()
   const mover = new JobMover(redis, names)
   const addScript: AddScript = defineScript(redis, ADD_RECORDED)
+  const completeScript: CompleteScript = defineScript(redis, COMPLETE)
   const fetchers = new Map<string, JobFetcher>()
 
   /** Runs the periodic tasks of a worker until they have run this many scripts. */
@@ -72,10 +75,13 @@ export function realScripts(url: string) {
       const [seconds = 0, microseconds = 0] = await redis.time()
       return seconds * 1_000 + Math.floor(microseconds / 1_000)
     },
-    add: async (chunkId: string, chunk: Chunk, notAfterMs: number) => {
-      const { isLate } = await (await prepareAdd(addScript, queue, names, { chunkId, chunk }))(notAfterMs)
+    add: async (chunkId: string, chunk: NewChunk, notAfterMs: number) => {
+      const send = await prepareAdd(addScript, queue, names, { chunkId, chunk })
+      const { isLate, admittedMs } = await send(notAfterMs)
       if (isLate) throw new Error('the deadline has passed')
+      return admittedMs
     },
+    complete: async (closedMs: number) => (await closeShard(completeScript, names, closedMs))[0],
     fetch: async (workerId: string, count: number, isBusy: boolean) => {
       const fetcher = fetchers.get(workerId) ?? new JobFetcher(redis, names, workerId, LOCK_MS)
       fetchers.set(workerId, fetcher)
@@ -119,6 +125,8 @@ export function realScripts(url: string) {
         // A key without a TTL has a negative one.
         if (leftMs >= 0) await redis.pexpire(key, Math.max(0, leftMs - ms))
       }
+      for (const id of await redis.zrange(names.admittedKey, 0, -1))
+        await redis.zincrby(names.admittedKey, `${-ms}`, id)
     },
   }
 }

@@ -39,9 +39,9 @@ export function workersOn(scripts: QueueScripts) {
 
   const read = (batch: string): unknown => ledger.read(batchOf(batch).id)
   /** Adds a chunk whose row is its id. */
-  const add = async (id: string, withinMs = ADD_WITHIN_MS): Promise<unknown> => {
+  const add = async (id: string, receivedMs = 0, withinMs = ADD_WITHIN_MS): Promise<unknown> => {
     const notAfterMs = (await scripts.nowMs()) + withinMs
-    return settled(() => scripts.add(id, chunkOf(id), notAfterMs))
+    return settled(() => scripts.add(id, { ...chunkOf(id), receivedMs }, notAfterMs))
   }
   const fetch = async (workerId: string, count: number, isBusy = false): Promise<unknown> => {
     const fetched = await scripts.fetch(workerId, count, isBusy)
@@ -75,6 +75,7 @@ export function workersOn(scripts: QueueScripts) {
     requeueStalled,
     read,
     add,
+    complete: scripts.complete,
     fetch,
     requeue,
     claim,

@@ -17,6 +17,14 @@ const LATER_ENTRIES_MS = 15_000
 /** Inserts that were given up commit until this time after everything else. */
 const LATE_COMMITS_MS = 1_200_000
 
+/** The clock of Redis at the beginning. */
+const BEGIN_MS = Date.UTC(2026, 10, 22)
+/** A reader asks up to which receipt it has everything, and closes the time until shortly before. */
+const QUESTION_INTERVAL_MS = 3_000
+const SETTLE_MS = 250
+/** How far the clock of an API process may be off, until it is measured again. */
+const STAMP_ERROR_MS = 5_000
+
 /** The limit of a suspension that ends when another process is suspended. */
 const OVERTAKEN_MS = 150_000
 /** Meanwhile another worker delivers a chunk, and then the record of its batch expires. */
@@ -45,6 +53,7 @@ class Schedule {
   readonly #time = new SimulatedTime()
   readonly #redis = new SimulatedRedis(this.#time)
   readonly #clickhouse: SimulatedClickHouse
+  readonly #reader: SimulatedProcess
   readonly #faultsNow: () => LinkFaults
   readonly #areTokensAtomic: boolean
   /** Whether an operator changes the table, so that it accepts rows that it has rejected. */
@@ -65,6 +74,9 @@ class Schedule {
   #isRedisDown = false
   #isFaulty = true
   #isSending = true
+  /** No row that was received by then may become visible. */
+  #completeMs = -1
+  #incomplete: string | undefined
   #entries = 0
   #faults = 0
   #ids = 0
@@ -72,6 +84,7 @@ class Schedule {
   constructor(seed: number, withTrace: boolean) {
     this.#trace = withTrace ? [] : undefined
     const random = (this.#random = seededRandom(seed))
+    this.#reader = new SimulatedProcess('reader', this.#time, random, (event) => this.#note(event))
     this.#areTokensAtomic = happens(random, 0.5)
     const crashes = happens(random, 0.3) ? 0.05 : 0
     const memoryErrors = pick(random, [0, 0, 0.1, 0.4])
@@ -85,6 +98,10 @@ class Schedule {
       keepsPartOfRejected: () => keepsPart && happens(random, 0.5),
       storesRejected: happens(random, 0.1),
     })
+    this.#clickhouse.onVisible = (id, receivedAt) => {
+      if (Date.parse(`${receivedAt}Z`) <= this.#completeMs)
+        this.#incomplete ??= `${id}, received at ${receivedAt}, became visible after ${this.#completeMs} was complete`
+    }
     // A table that accepts rows which it rejected before only matters together with late requests.
     const rate = pick(random, this.#repairsTable ? [0.02, 0.1, 0.2] : [0, 0, 0.02, 0.1])
     const isLate = this.#repairsTable || happens(random, 0.5)
@@ -98,6 +115,7 @@ class Schedule {
     this.#startApi()
     for (let i = integer(random, 3, 12); i > 0; i -= 1)
       this.#time.after(random() * FAULTY_MS, () => void this.#send())
+    if (happens(random, 0.8)) this.#ask()
     for (let i = integer(random, 0, 8); i > 0; i -= 1)
       this.#time.after(random() * FAULTY_MS, () => this.#inject())
     if (this.#repairsTable) this.#time.after(random() * 4 * FAULTY_MS, () => this.#repairTable())
@@ -140,6 +158,10 @@ class Schedule {
 
   #audit(held: number): string | undefined {
     if (this.#redis.failed > 0) return `${this.#redis.failed} chunks are failed jobs`
+    if (this.#incomplete !== undefined) return this.#incomplete
+    const closedMs = this.#redisMs
+    const completeMs = this.#redis.complete(closedMs)
+    if (completeMs < closedMs) return `complete up to ${completeMs} only, at ${closedMs}, without chunks`
     const counts = new Map<string, number>()
     for (const id of [...this.#clickhouse.rows, ...this.#clickhouse.deadLetters])
       counts.set(id, (counts.get(id) ?? 0) + 1)
@@ -205,6 +227,10 @@ class Schedule {
     }
   }
 
+  get #redisMs(): number {
+    return BEGIN_MS + Math.floor(this.#redis.clockMs)
+  }
+
   #makeId(kind: string): string {
     this.#ids += 1
     return `${kind}-${this.#ids}`
@@ -224,6 +250,19 @@ class Schedule {
     this.#note(`acknowledged ${ids.join(' ')}`)
   }
 
+  /** A reader asks now, and again and again. */
+  #ask(): void {
+    const closedMs = this.#redisMs - SETTLE_MS
+    this.#reader
+      .request('complete', () => this.#redis.complete(closedMs), this.#linkToRedis())
+      .then(
+        (completeMs) => (this.#completeMs = Math.max(this.#completeMs, completeMs)),
+        // It knows nothing new.
+        () => undefined,
+      )
+    if (this.#isSending) this.#time.after(this.#random() * QUESTION_INTERVAL_MS, () => this.#ask())
+  }
+
   #makeRow(): { id: string; text: string } {
     this.#entries += 1
     // All are valid after the faults.
@@ -234,7 +273,9 @@ class Schedule {
     const id = `${kind}row-${this.#entries}`
     const expiresOn = `2026-12-0${integer(this.#random, 1, 2)}`
     const projectId = kind === '' && this.#entries % 2 === 0 ? 'p' : 'q'
-    return { id, text: `${projectId}\t2026-11-22 00:00:00\t${expiresOn}\t${id}\t2026-11-22 00:00:00\n` }
+    const errorMs = happens(this.#random, 0.3) ? (2 * this.#random() - 1) * STAMP_ERROR_MS : 0
+    const receivedAt = new Date(this.#redisMs + errorMs).toISOString().slice(0, -1).replace('T', ' ')
+    return { id, text: `${projectId}\t${receivedAt}\t${expiresOn}\t${id}\t2026-11-22 00:00:00\n` }
   }
 
   #inject(): void {

@@ -1,4 +1,4 @@
-import { type Chunk, QueueUnavailableError } from '@sluice/queue'
+import { type NewChunk, QueueUnavailableError, withReceiptFrom } from '@sluice/queue'
 import { ownedRows } from '@sluice/row-scanner'
 import { ChunkWriter } from '../../apps/api/src/chunks/chunk-writer.ts'
 import { encodeBlock } from '../../packages/rows/test/support/encode-block.ts'
@@ -19,12 +19,16 @@ export function startSimulatedApi(
   toRedis: Link,
   makeId: () => string,
 ): Send {
-  const add = async (id: string, chunk: Chunk | undefined, deadlineMs: number): Promise<undefined> => {
-    if (chunk === undefined) throw new RangeError('requests have no idempotency keys')
+  const add = async (id: string, made: NewChunk | undefined, deadlineMs: number): Promise<undefined> => {
+    if (made === undefined) throw new RangeError('requests have no idempotency keys')
+    let chunk = made
     while (process.nowMs() < deadlineMs) {
       try {
-        await process.request(`add ${id}`, () => redis.add(id, chunk, deadlineMs + LATE_MAX_MS), toRedis)
-        return undefined
+        const sent = chunk
+        const store = (): number | undefined => redis.add(id, sent, deadlineMs + LATE_MAX_MS)
+        const admittedMs = await process.request(`add ${id}`, store, toRedis)
+        if (admittedMs === undefined) return undefined
+        chunk = withReceiptFrom(admittedMs, chunk)
       } catch {
         await process.sleep(RETRY_MS)
       }

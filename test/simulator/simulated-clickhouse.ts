@@ -49,6 +49,8 @@ export class SimulatedClickHouse {
   readonly rows: string[] = []
   readonly #stored = new Set<string>()
   readonly deadLetters: string[] = []
+  /** Called with the time of receipt of each row when it becomes visible. */
+  onVisible: (id: string, receivedAt: string) => void = () => undefined
   /** When each was stored, by its partition or table. */
   readonly #tokens = new Map<string, number>()
 
@@ -59,7 +61,9 @@ export class SimulatedClickHouse {
 
   insert(frames: readonly Buffer[], token: string): void {
     const rows = frames.flatMap((frame) => rowsOfFrame(frame) ?? [])
-    const allKeys = rows.map(rowKey).map(({ id, expiresOn }) => ({ id: nameOfId(id), expiresOn }))
+    const allKeys = rows
+      .map(rowKey)
+      .map(({ id, expiresOn, receivedAt }) => ({ id: nameOfId(id), expiresOn, receivedAt }))
     const byPartition = Map.groupBy(allKeys, ({ expiresOn }) => expiresOn)
     const rejection = this.#rejection(allKeys)
     if (rejection !== undefined && !(this.faults.storesRejected && rejection.type !== NO_MEMORY)) {
@@ -101,9 +105,14 @@ export class SimulatedClickHouse {
       this.deadLetters.push(...letters.map(({ text }) => nameOf(text)))
   }
 
-  #commit(partition: string, token: string, keys: readonly { readonly id: string }[]): void {
+  #commit(
+    partition: string,
+    token: string,
+    keys: readonly { readonly id: string; readonly receivedAt: string }[],
+  ): void {
     if (!this.#consume(`${partition} ${token}`)) return
-    for (const { id } of keys) {
+    for (const { id, receivedAt } of keys) {
+      this.onVisible(id, receivedAt)
       this.rows.push(id)
       this.#stored.add(id)
     }

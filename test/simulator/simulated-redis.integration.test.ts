@@ -45,8 +45,9 @@ const begun = fc.integer({ min: 1, max: 3 })
 const passed = fc.constantFrom(LOCK_MS + MARGIN_MS, RELEASED_MS + MARGIN_MS, CONFIRMED_MS + MARGIN_MS)
 
 const steps = fc.oneof(
-  step(6, 'add', chunk),
-  step(1, 'add', chunk, fc.constant(-MARGIN_MS)),
+  step(6, 'add', chunk, fc.nat(4)),
+  step(1, 'add', chunk, fc.nat(4), fc.constant(-MARGIN_MS)),
+  step(2, 'complete', fc.nat(4)),
   step(8, 'fetch', worker, fc.nat(3), fc.boolean()),
   step(3, 'yieldTurn', worker),
   step(2, 'load', chunks),
@@ -70,6 +71,11 @@ async function observe(workers: Workers): Promise<unknown> {
 /** Steps whose responses depend on times. */
 const scenarios = {
   'a turn expires': 'add a; fetch w1 1; pass 4000; fetch w2 1; pass 2000; fetch w2 1; fetch w1 1',
+  'a chunk that arrives late is admitted with a later receipt, which is complete when it is stored':
+    'add a 5; complete 3; complete 7; add b 2; complete 9; add b 7; add b 8; complete 9; fetch w1 2; claim first [a,b]; finish w1 first 0; complete 9; complete 4; add c 9',
+  'a chunk that was admitted and does not come is given up':
+    'complete 5; add a 1; complete 9; pass 12000; complete 9; add a 6',
+  'a failed chunk is not complete': 'add a 5; fetch w1 1; fail w1 a; complete 9',
   'a fetch renews a turn when less than half of its time is left':
     'fetch w1 1; pass 3500; fetch w1 0; pass 4000; fetch w2 1',
   'a fetch leaves a turn unchanged when more than half of its time is left':

@@ -2,6 +2,7 @@ import {
   type BatchRecord,
   type BatchRepair,
   type Chunk,
+  type NewChunk,
   decodeChunk,
   type HeldChunk,
   type RowTotals,
@@ -28,6 +29,11 @@ interface Disk {
   readonly batches: Map<string, Expiring<BatchRecord>>
   readonly leases: Map<string, Expiring<string>>
   readonly failed: Set<string>
+  /** The earliest receipt of each chunk in the queue, and of those that are admitted. */
+  readonly receipts: Map<string, number>
+  /** The fences of admitted chunks. */
+  readonly admitted: Map<string, number>
+  completeMs: number
   turn: Expiring<Turn> | undefined
   totals: RowTotals
 }
@@ -64,6 +70,9 @@ export class SimulatedRedis {
     batches: new Map(),
     leases: new Map(),
     failed: new Set(),
+    receipts: new Map(),
+    admitted: new Map(),
+    completeMs: -1,
     turn: undefined,
     totals: { added: 0, inserted: 0, deadLettered: 0, removed: 0 },
   }
@@ -116,13 +125,43 @@ export class SimulatedRedis {
     this.#clockOffsetMs += ms
   }
 
-  add(chunkId: string, chunk: Chunk, notAfterMs: number): void {
+  /** Its clock. */
+  get clockMs(): number {
+    return this.#nowMs
+  }
+
+  /** @returns the time of receipt that the chunk must have to be added; undefined if it was added */
+  add(chunkId: string, chunk: NewChunk, notAfterMs: number): number | undefined {
     if (this.#time.nowMs > notAfterMs) throw new Error('the deadline has passed')
-    if (this.#disk.jobs.has(chunkId) || this.#valid(this.#disk.owners.get(chunkId)) !== undefined) return
-    const { totals } = this.#disk
+    if (this.#disk.jobs.has(chunkId) || this.#valid(this.#disk.owners.get(chunkId)) !== undefined)
+      return undefined
+    const { admitted, completeMs, receipts, totals } = this.#disk
+    if (chunk.receivedMs <= completeMs) {
+      if (!admitted.has(chunkId)) {
+        admitted.set(chunkId, notAfterMs)
+        receipts.set(chunkId, completeMs + 1)
+      }
+      const admittedMs = receipts.get(chunkId) ?? 0
+      if (chunk.receivedMs < admittedMs) return admittedMs
+    }
+    receipts.set(chunkId, chunk.receivedMs)
+    admitted.delete(chunkId)
     this.#disk.totals = { ...totals, added: totals.added + chunk.rows }
     this.#disk.jobs.set(chunkId, { chunk, lock: undefined })
     this.#disk.wait = [...this.#disk.wait, chunkId]
+    return undefined
+  }
+
+  /** From now on, no chunk is added that was received up to this time. @returns the time up to which none is in the queue or comes into it */
+  complete(closedMs: number): number {
+    const { admitted, receipts } = this.#disk
+    for (const [id, fenceMs] of admitted) {
+      if (fenceMs >= this.#time.nowMs) continue
+      admitted.delete(id)
+      receipts.delete(id)
+    }
+    this.#disk.completeMs = Math.max(this.#disk.completeMs, closedMs)
+    return Math.min(this.#disk.completeMs, ...[...receipts.values()].map((ms) => ms - 1))
   }
 
   fetch(workerId: string, count: number, isBusy: boolean): FetchedChunks | 'taken' {
@@ -251,6 +290,7 @@ export class SimulatedRedis {
       // A job that waits again or has failed stays there. A job that another worker has locked is left to that worker.
       if (job?.lock === undefined || (this.#isLocked(job) && job.lock.token !== token)) continue
       this.#disk.jobs.delete(jobId)
+      this.#disk.receipts.delete(jobId)
     }
     const ttlMs = members.some((member) => this.#disk.jobs.has(member)) ? CONFIRMED_TTL_MS : RELEASED_TTL_MS
     const untilMs = this.#nowMs + ttlMs
@@ -306,7 +346,7 @@ export class SimulatedRedis {
 }
 
 function copyOf(disk: Disk): Disk {
-  const { jobs, owners, batches, leases, failed } = disk
+  const { jobs, owners, batches, leases, failed, receipts, admitted } = disk
   return {
     ...disk,
     jobs: new Map(jobs),
@@ -314,5 +354,7 @@ function copyOf(disk: Disk): Disk {
     batches: new Map(batches),
     leases: new Map(leases),
     failed: new Set(failed),
+    receipts: new Map(receipts),
+    admitted: new Map(admitted),
   }
 }

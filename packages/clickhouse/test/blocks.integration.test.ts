@@ -1,10 +1,11 @@
 import {
   columnTypes,
-  compressBlocks,
+  compressBlock,
   compressedBlockOf,
   compressRows,
   insertBody,
   rowColumns,
+  readJoined,
 } from '@sluice/rows'
 import { encodeBlock, rowOf, textOfBlocks, textPrefix, validEntry } from '@sluice/rows/testing'
 import type { Entry } from '@sluice/schema'
@@ -27,7 +28,7 @@ afterAll(() => clickhouse.close())
 
 /** Inserts rows into one table as text and into another one as a block. Compares the bytes of all values that are stored. */
 async function expectEqual(rows: readonly string[], blocks: Buffer = encodeBlock(rows)): Promise<void> {
-  const block = compressedBlockOf(compressBlocks(blocks))
+  const block = compressedBlockOf(compressBlock(readJoined(blocks)))
   const fromText = await insertAll(logsInsertQuery, [compressRows(rows.join(''))])
   const fromBlocks = await insertAll(logsInsertBlockQuery, insertBody(block === undefined ? [] : [block]))
   expect(fromText).toHaveLength(rows.length)

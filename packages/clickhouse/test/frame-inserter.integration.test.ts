@@ -1,4 +1,4 @@
-import { compressBlocks, compressRows } from '@sluice/rows'
+import { compressBlock, compressRows, readJoined } from '@sluice/rows'
 import { encodeBlock } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
 import { zstdCompressSync } from 'node:zlib'
@@ -26,7 +26,7 @@ beforeEach(() => {
 const asText = (rows: readonly string[]): Buffer => compressRows(rows.join(''))
 /** A request has a block of its own. */
 const asBlocks = (rows: readonly string[]): Buffer =>
-  compressBlocks(Buffer.concat(rows.map((row) => encodeBlock([row]))))
+  compressBlock(readJoined(Buffer.concat(rows.map((row) => encodeBlock([row])))))
 
 type Format = 'blocks' | 'text' | 'both' | 'both, text first'
 const framesOf = (format: Format): Buffer[] =>

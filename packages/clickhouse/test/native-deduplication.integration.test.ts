@@ -1,5 +1,5 @@
 import { eventually } from '@sluice/harness'
-import { compressBlocks, compressedBlockOf, compressRows, insertBody } from '@sluice/rows'
+import { compressBlock, compressedBlockOf, compressRows, insertBody, readJoined } from '@sluice/rows'
 import { encodeBlock } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
@@ -49,7 +49,9 @@ function bodyOf(insert: Insert, projectId: string): readonly Buffer[] {
     words.match(/\w+/g)?.flatMap((letters) => {
       const rows = repeat(times / chunks, Array.from(letters, row)).flat()
       const blocks = (): Buffer[] => [
-        ...insertBody(repeat(chunks, compressedBlockOf(compressBlocks(encodeBlock(rows))) ?? []).flat()),
+        ...insertBody(
+          repeat(chunks, compressedBlockOf(compressBlock(readJoined(encodeBlock(rows)))) ?? []).flat(),
+        ),
       ]
       return format === 'block' ? blocks() : [compressRows(rows.join(''))]
     }) ?? []

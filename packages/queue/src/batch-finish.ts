@@ -24,7 +24,7 @@ export interface StoredBatchRows {
 }
 
 /**
- * KEYS: the batch, the totals, `absentKey`, its chunks. ARGV: the beginning of the queue's keys; '1' if this is the first run for the
+ * KEYS: the batch, the totals, the receipts, `absentKey`, its chunks. ARGV: the beginning of the queue's keys; '1' if this is the first run for the
  * batch; '1' if it is the last; the number of the caller's repair, or -1 if it has seen that the batch is confirmed; how many of its rows
  * are inserted, and how many dead-lettered; the number of jobs to complete; their ids; the tokens of their locks; in the first and in the
  * last run, the ids of all chunks of the batch. Returns 0, and changes nothing, if another repair of the batch has begun: the caller may
@@ -58,7 +58,8 @@ local complete = newFinisher(base, nowMs, 'completed')
 for i = 0, count - 1 do
   local id = ARGV[firstId + i]
   local code = complete(id, ARGV[firstToken + i])
-  if code == ${HAS_NO_LOCK} then complete(id, '0') end
+  if code == ${HAS_NO_LOCK} then code = complete(id, '0') end
+  if code == 0 then redis.call('ZREM', KEYS[3], id) end
 end
 
 local function isAnyJobLeft()
@@ -75,7 +76,7 @@ if isFirst or isLast then
   local wanted = (isLast and not isAnyJobLeft()) and ${RELEASED_TTL_S} or ${CONFIRMED_TTL_S}
   if ttl == -1 or ttl > wanted then
     redis.call('EXPIRE', KEYS[1], wanted)
-    for i = 4, #KEYS do redis.call('EXPIRE', KEYS[i], wanted) end
+    for i = 5, #KEYS do redis.call('EXPIRE', KEYS[i], wanted) end
   end
 end
 return 1`
@@ -96,7 +97,14 @@ export function batchFinisher(redis: DurableRedis, names: QueueNames, jobs: Held
       const run = left.slice(0, FINISHED_PER_RUN_MAX)
       const isLast = run.length === left.length
       const records = isFirst || isLast ? members : []
-      const keys = [names.batchKey(batchId), names.totalsKey, names.absentKey, ...records.map(names.chunkKey)]
+      const { absentKey, receiptsKey, totalsKey } = names
+      const keys = [
+        names.batchKey(batchId),
+        totalsKey,
+        receiptsKey,
+        absentKey,
+        ...records.map(names.chunkKey),
+      ]
       const args = [
         names.jobKey(''),
         isFirst ? 1 : 0,

@@ -11,7 +11,7 @@ import {
 } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { bullmqQueue } from './bullmq-internals.ts'
-import type { Chunk, ChunkData } from './chunk.ts'
+import { type Chunk, type ChunkData, type NewChunk, withReceiptFrom } from './chunk.ts'
 import type { QueueNames } from './queue-names.ts'
 import {
   type Add,
@@ -47,6 +47,7 @@ interface ClockOffset {
 export type AddObserver = (chunk: Chunk, durationMs: number, isAdded: boolean) => void
 
 interface PendingAdd extends Add {
+  chunk: NewChunk | undefined
   readonly deadlineMs: number
   /**
    * The last moment at which Redis may store the add, by Redis' clock. Infinity while it is certain that Redis has stored nothing.
@@ -62,6 +63,8 @@ interface PendingAdd extends Add {
  * No add is stored after its deadline: a late copy of an earlier attempt would find the records of its chunk expired, and its rows
  * would be stored twice. The process checks its clock before it sends an attempt. Redis checks its clock when it runs the attempt,
  * since a process may be suspended after its check, and packets may be delayed.
+ *
+ * A chunk that arrives after readers were told that they have everything received by its time is added with a later time of receipt.
  *
  * Before the first add on a connection, a shard other than the first one is recorded as in use. Otherwise workers with a lower number of
  * shards would not find its chunks, even if this process stopped right after the add.
@@ -79,9 +82,12 @@ export class ChunkQueue {
    * clock when the command was sent. It is too large by at most the time that the reply took.
    */
   #offset: ClockOffset | undefined
-  readonly #recordShards: (count: number) => Promise<number>
-  /** Whether the shard was recorded as in use on the current connection. Each may lead to a Redis that does not have the record. */
-  #isRecorded = false
+  readonly #recordShards: ReturnType<typeof shardRecorder>
+  /**
+   * When the shard was recorded as in use on the current connection: each may lead to a Redis that does not have the record. Readers who do
+   * not know of the shard may have all entries received by this time. The first shard needs no record.
+   */
+  #completeMs: number | undefined
 
   /**
    * @param redis a connection that fails fast and has a command timeout
@@ -101,7 +107,7 @@ export class ChunkQueue {
     this.#names = names
     this.#queue = bullmqQueue(redis, names)
     this.#clock = clock
-    this.#recordShards = shardRecorder(durable, names.shardCountKey)
+    this.#recordShards = shardRecorder(durable, names)
     this.#addScript = durable.script(ADD_RECORDED)
     this.#stopListening = durable.onClose(this.#forgetConnection)
   }
@@ -119,7 +125,7 @@ export class ChunkQueue {
    */
   async add(
     chunkId: string,
-    chunk: Chunk | undefined,
+    chunk: NewChunk | undefined,
     deadlineMs: number,
     recorded: AddedRecords = {},
   ): Promise<readonly FoundRecord[] | undefined> {
@@ -159,16 +165,19 @@ export class ChunkQueue {
 
   async #attempt(add: PendingAdd): Promise<AddReply['found']> {
     if (!this.isConnected) throw new Error(`the connection to Redis is ${this.#redis.status}`)
-    if (!this.#isRecorded && this.#names.shard > 0) {
-      await this.#recordShards(this.#names.shard + 1)
-      this.#isRecorded = true
-    }
-    const send = await prepareAdd(this.#addScript, this.#queue, this.#names, add)
+    const { shard } = this.#names
+    this.#completeMs ??= shard === 0 ? -1 : (await this.#recordShards(shard + 1)).completeMs
+    const recorded = { ...add, completeMs: this.#completeMs }
+    const send = await prepareAdd(this.#addScript, this.#queue, this.#names, recorded)
     const offsetMs = this.#freshOffsetMs() ?? (await this.#measureOffset())
     if (this.#clock.nowMs() >= add.deadlineMs) throw new TimeoutError('the deadline has passed')
     const earlierFenceMs = add.fenceMs
     add.fenceMs = Math.min(earlierFenceMs, add.deadlineMs + offsetMs)
-    const { isLate, found } = await this.#send(send, add.fenceMs)
+    const { isLate, found, admittedMs } = await this.#send(send, add.fenceMs)
+    if (admittedMs !== undefined && add.chunk !== undefined) {
+      add.chunk = withReceiptFrom(admittedMs, add.chunk)
+      return this.#attempt(add)
+    }
     if (!isLate) return found
     if (earlierFenceMs !== Infinity) throw new TimeoutError('the deadline has passed by the clock of Redis')
     // Only if Redis' clock was set, or another server has taken over: the next attempt uses the new offset.
@@ -221,7 +230,7 @@ export class ChunkQueue {
   /** The next connection may lead to another Redis, with another clock and other data. */
   readonly #forgetConnection = (): void => {
     this.#offset = undefined
-    this.#isRecorded = false
+    this.#completeMs = undefined
   }
 }
 

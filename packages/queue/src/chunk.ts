@@ -1,4 +1,11 @@
-import { compressBlocks, rowColumns } from '@sluice/rows'
+import {
+  blockOfFrame,
+  compressBlock,
+  earliestReceiptMs,
+  readJoined,
+  receivedFrom,
+  rowColumns,
+} from '@sluice/rows'
 import { parseObject } from '@sluice/runtime'
 import { hash } from 'node:crypto'
 
@@ -22,8 +29,14 @@ export interface ChunkData {
 }
 
 export interface Chunk extends ChunkData {
-  /** As `compressBlocks` makes it, or `compressRows` for version 1. */
+  /** As `compressBlock` makes it, or `compressRows` for version 1. */
   readonly frame: Buffer
+}
+
+/** A chunk that is not in the queue yet. */
+export interface NewChunk extends Chunk {
+  /** The earliest time of receipt of its rows, in ms since 1970. */
+  readonly receivedMs: number
 }
 
 /** The field of the hash of a job that has its frame. BullMQ deletes it with the job. */
@@ -68,10 +81,23 @@ export type JobData =
  *
  * @param trace see `Chunk.trace`
  */
-export function encodeChunk(rows: number, blocks: Buffer, trace?: string): Chunk {
-  const frame = compressBlocks(blocks)
-  const chunk: Chunk = { v: 2, columns: ownColumns, rows, bytes: blocks.length, frame }
+export function encodeChunk(rows: number, blocks: Buffer, trace?: string): NewChunk {
+  const block = readJoined(blocks)
+  const receivedMs = earliestReceiptMs(block)
+  const frame = compressBlock(block)
+  const chunk: NewChunk = { v: 2, columns: ownColumns, rows, bytes: blocks.length, frame, receivedMs }
   return trace === undefined ? chunk : { ...chunk, trace }
+}
+
+/** A chunk of `encodeChunk` whose rows were received at this time, in ms since 1970, unless they were received later. */
+export function withReceiptFrom(ms: number, chunk: NewChunk): NewChunk {
+  const block = blockOfFrame(chunk.frame)
+  if (block === undefined) throw new RangeError('the chunk has no block')
+  return {
+    ...chunk,
+    receivedMs: Math.max(ms, chunk.receivedMs),
+    frame: compressBlock(receivedFrom(ms, block)),
+  }
 }
 
 /**

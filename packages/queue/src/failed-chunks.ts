@@ -41,13 +41,14 @@ export type FailedChunkOutcome = 'requeued' | 'stored' | 'damaged' | 'removed' |
 type Outcomes = Map<string, FailedChunkOutcome>
 
 /**
- * KEYS: BullMQ's set of failed jobs, the job, the totals, `absentKey`. ARGV: the id of the job, the number of its rows. Deletes a failed
+ * KEYS: BullMQ's set of failed jobs, the job, the totals, the receipts, `absentKey`. ARGV: the id of the job, the number of its rows. Deletes a failed
  * job as BullMQ does for a job without parents and children, and counts its rows. Returns 0 if it is not a failed job.
  */
 const PURGE = `
 ${permitWrites}
 if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
 redis.call('DEL', KEYS[2], KEYS[2] .. ':logs')
+redis.call('ZREM', KEYS[4], ARGV[1])
 if ARGV[2] ~= '0' then redis.call('HINCRBY', KEYS[3], '${totalsField.removed}', ARGV[2]) end
 return 1`
 
@@ -209,7 +210,8 @@ export class FailedChunks {
   async #remove({ id, shard: { names } }: FailedJob, isStored: boolean): Promise<FailedChunkOutcome> {
     const data = isStored ? null : await this.#redis.hget(names.jobKey(id), 'data')
     const rows = rowsOfJobData(data ?? '') ?? 0
-    const keys = [names.failedKey, names.jobKey(id), names.totalsKey, names.absentKey]
+    const { absentKey, failedKey, receiptsKey, totalsKey } = names
+    const keys = [failedKey, names.jobKey(id), totalsKey, receiptsKey, absentKey]
     return (await this.#purge(keys, [id, rows])) === 1 ? 'removed' : 'missing'
   }
 

@@ -9,7 +9,7 @@ export const chunkJobName = 'chunk'
 export type QueueNames = Readonly<ReturnType<typeof queueNames>>
 
 /**
- * The Redis names of one shard's queue and of the records next to it. All but `shardCountKey` have one hash tag: in a Redis Cluster
+ * The Redis names of one shard's queue and of the records next to it. All but the next two have one hash tag: in a Redis Cluster
  * they are in one slot, so that one script may change several of them. Each shard has its own slot. The first shard has the names of an
  * installation without shards, so nothing is renamed when shards are added.
  *
@@ -23,6 +23,8 @@ export function queueNames(prefix: string, shard = 0) {
     shard,
     /** See `InstallationNames`. It is in the slot of shard 0. */
     shardCountKey: installationNames(prefix).shardCountKey,
+    /** `completeKey` of shard 0. It is in the slot of `shardCountKey`. */
+    firstCompleteKey: `{${prefix}}:complete`,
     /** BullMQ's prefix: the hash tag. */
     queuePrefix: tag,
     queue: QUEUE,
@@ -54,6 +56,12 @@ export function queueNames(prefix: string, shard = 0) {
      * missing key. So every script that uses keys that it is not given is given this one.
      */
     absentKey: `${tag}:absent`,
+    /** The time up to which no more entries can be added to the queue, ms since 1970: see `Completeness`. */
+    completeKey: `${tag}:complete`,
+    /** The ids of all chunks in the queue, each with the earliest time of receipt of its rows. */
+    receiptsKey: `${tag}:receipts`,
+    /** The ids of chunks that may be added until a time on the clock of Redis, although others received then can not. */
+    admittedKey: `${tag}:admitted`,
     /** How many rows were ever added, and what became of them: see `RowTotals`. */
     totalsKey: `${tag}:row-totals`,
   }

@@ -1,7 +1,7 @@
 import type { RedisScript } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { addScript, addScriptArguments } from './bullmq-internals.ts'
-import { type Chunk, type ChunkData, FRAME_FIELD } from './chunk.ts'
+import { type ChunkData, FRAME_FIELD, type NewChunk } from './chunk.ts'
 import { type QueueNames, totalsField } from './queue-names.ts'
 
 /** It is not known whether Redis has the chunk, so its entries must not be acknowledged. */
@@ -46,7 +46,9 @@ export interface AddedRecords {
 export interface Add extends AddedRecords {
   readonly chunkId: string
   /** Undefined to store no chunk. */
-  readonly chunk?: Chunk | undefined
+  readonly chunk?: NewChunk | undefined
+  /** Entries received up to this time, ms since 1970, may be known to be complete, whatever the shard says. */
+  readonly completeMs?: number
 }
 
 export interface AddReply {
@@ -54,6 +56,11 @@ export interface AddReply {
   readonly redisMs: number
   /** Redis' clock was past the fence: nothing was stored. */
   readonly isLate: boolean
+  /**
+   * Nothing was stored, because readers were told that they have all entries received by then. From now until the fence, the chunk may be
+   * added with this time of receipt, ms since 1970.
+   */
+  readonly admittedMs: number | undefined
   /** Undefined if everything was stored; otherwise nothing was, and this is why, for each record. */
   readonly found: readonly FoundRecord[] | undefined
 }
@@ -64,16 +71,22 @@ export interface AddReply {
  */
 const QUOTA_PARTS = 12
 /** The keys between the ones of BullMQ and the ones of the records. */
-const OWN_KEYS = 3
+const OWN_KEYS = 6
+/** The arguments between the ones of BullMQ and the ones of the records. */
+const OWN_ARGS = 6
 
 /**
- * KEYS: the keys of BullMQ's add script, the chunk's job, the record of its batch, the totals, then the records, then the quota of each
- * record. ARGV: the arguments of BullMQ's add script, the number of rows of the chunk, or -1 without a chunk, the fence in ms since
- * 1970, and the frame. If there are records, also their lifetime in ms, the number of records that a quota allows, and the values of the records; an empty
+ * KEYS: the keys of BullMQ's add script, the chunk's job, the record of its batch, the totals, the time up to which the shard is complete,
+ * the receipts, the admitted chunks, then the records, then the quota of each record. ARGV: the arguments of BullMQ's add script, the number
+ * of rows of the chunk, or -1 without a chunk, the fence in ms since 1970, the frame, the id of the chunk, its time of receipt, and a time up
+ * to which entries may be complete. If there are records, also their lifetime in ms, the number of records that a quota allows, and the values of the records; an empty
  * one is not stored. Returns Redis' clock, and whether the fence has passed, in which case it stores nothing. If any record exists already,
  * or has no room in its quota, it stores nothing and also returns what it found for each record. A second run adds no job: the
  * chunk is in the queue, or in a batch, from which it may have left the queue already. As a job it would wait, perhaps for longer than the
  * record of its batch lives, and would then be inserted again.
+ *
+ * A chunk with a row that was received at a time that is complete stores nothing: readers were told that they have all rows of that time.
+ * It is admitted with a later time of receipt, which is not complete before the chunk is added, or its fence has passed.
  *
  * A quota never counts less than the records that have not expired. It counts them for a part of the window longer, and costs two
  * commands per run. A quota that is used up does not affect lookups of existing records.
@@ -85,29 +98,45 @@ export const ADD_RECORDED = `
 local function addJob()
 ${addScript.lua}
 end
-local rows = tonumber(ARGV[${addScript.args + 1}])
+local job, batch, totals, completeKey, receipts, admitted = unpack(KEYS, ${addScript.keys + 1}, ${addScript.keys + OWN_KEYS})
+local rows, fence, frame, id, received, complete = unpack(ARGV, ${addScript.args + 1}, ${addScript.args + OWN_ARGS})
+local isNew = tonumber(rows) >= 0 and redis.call('EXISTS', job, batch) == 0
+local function admit()
+  local after = math.max(tonumber(redis.call('GET', completeKey) or -1), tonumber(complete))
+  if not isNew or tonumber(received) > after then return nil end
+  if redis.call('ZSCORE', admitted, id) then
+    after = tonumber(redis.call('ZSCORE', receipts, id)) - 1
+    if tonumber(received) > after then return nil end
+  else
+    redis.call('ZADD', admitted, fence, id)
+    redis.call('ZADD', receipts, after + 1, id)
+  end
+  return after + 1
+end
 local function add()
-  if rows < 0 then return end
-  local job, batch, totals = unpack(KEYS, ${addScript.keys + 1}, ${addScript.keys + OWN_KEYS})
-  if redis.call('EXISTS', job, batch) > 0 then return end
+  if not isNew then return end
   addJob()
-  redis.call('HSET', job, '${FRAME_FIELD}', ARGV[${addScript.args + 3}])
+  redis.call('HSET', job, '${FRAME_FIELD}', frame)
   redis.call('HINCRBY', totals, '${totalsField.added}', rows)
+  redis.call('ZADD', receipts, received, id)
+  redis.call('ZREM', admitted, id)
 end
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + time[2] / 1000
 local clock = math.ceil(nowMs)
-if nowMs > tonumber(ARGV[${addScript.args + 2}]) then return {clock, 1} end
+if nowMs > tonumber(fence) then return {clock, 1} end
 local recordsFrom = ${addScript.keys + OWN_KEYS}
 local count = (#KEYS - recordsFrom) / 2
 if count == 0 then
+  local admittedMs = admit()
+  if admittedMs then return {clock, 0, {}, admittedMs} end
   add()
   return {clock, 0}
 end
 
 local function record(i) return KEYS[recordsFrom + i] end
-local function text(i) return ARGV[${addScript.args + 5} + i] end
-local windowMs, recordsMax = tonumber(ARGV[${addScript.args + 4}]), tonumber(ARGV[${addScript.args + 5}])
+local function text(i) return ARGV[${addScript.args + OWN_ARGS + 2} + i] end
+local windowMs, recordsMax = tonumber(ARGV[${addScript.args + OWN_ARGS + 1}]), tonumber(ARGV[${addScript.args + OWN_ARGS + 2}])
 local partMs = math.ceil(windowMs / ${QUOTA_PARTS})
 local partEndMs = (math.floor((nowMs + windowMs) / partMs) + 1) * partMs
 
@@ -147,6 +176,8 @@ for i = 1, count do
   end
 end
 if not isStorable then return {clock, 0, found} end
+local admittedMs = admit()
+if admittedMs then return {clock, 0, {}, admittedMs} end
 
 add()
 for i = 1, count do
@@ -160,7 +191,7 @@ return {clock, 0}`
 
 /** The script of an add. */
 export type AddScript = RedisScript<
-  readonly [redisMs: number, isLate: number, found?: readonly FoundRecord[]]
+  readonly [redisMs: number, isLate: number, found?: readonly FoundRecord[], admittedMs?: number]
 >
 
 /**
@@ -173,15 +204,18 @@ export async function prepareAdd(
   script: AddScript,
   queue: Queue<ChunkData>,
   names: QueueNames,
-  { chunkId, chunk, records = [], recordLimits }: Add,
+  { chunkId, chunk, records = [], recordLimits, completeMs = -1 }: Add,
 ): Promise<(fenceMs: number) => Promise<AddReply>> {
-  const { frame, ...data } = chunk ?? NO_CHUNK
+  const { frame, receivedMs, ...data } = chunk ?? NO_CHUNK
   const job = await addScriptArguments(queue, chunkId, data)
   const keys = [
     ...job.slice(0, addScript.keys).map(String),
     names.jobKey(chunkId),
     names.chunkKey(chunkId),
     names.totalsKey,
+    names.completeKey,
+    names.receiptsKey,
+    names.admittedKey,
     ...records.map(({ name }) => name),
     ...records.map(({ quota }) => quota),
   ]
@@ -191,16 +225,19 @@ export async function prepareAdd(
       ? []
       : [recordLimits.windowMs, recordLimits.recordsMax, ...records.map(({ text = '' }) => text)]
   return async (fenceMs) => {
-    const [redisMs, isLate, found] = await script(keys, [
+    const [redisMs, isLate, found, admittedMs] = await script(keys, [
       ...jobArgs,
       chunk?.rows ?? -1,
       fenceMs,
       frame,
+      chunkId,
+      receivedMs,
+      completeMs,
       ...recordArgs,
     ])
-    return { redisMs, isLate: isLate === 1, found }
+    return { redisMs, isLate: isLate === 1, found, admittedMs }
   }
 }
 
 /** Stands in for the chunk if there is none. */
-const NO_CHUNK: Chunk = { v: 2, rows: 0, bytes: 0, frame: Buffer.alloc(0) }
+const NO_CHUNK: NewChunk = { v: 2, rows: 0, bytes: 0, frame: Buffer.alloc(0), receivedMs: 0 }

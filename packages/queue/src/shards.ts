@@ -1,38 +1,52 @@
 import {
   type DurableRedis,
-  installationNames,
   permitWrites,
   plainRedis,
   type RedisConnection,
   redisSettings,
 } from '@sluice/runtime'
-import { type QueueNames, shardNames } from './queue-names.ts'
+import { queueNames, type QueueNames, shardNames } from './queue-names.ts'
 
 /** Higher numbers in Redis were not stored by Sluice: no process accepts them as a setting. */
 const SHARDS_MAX = redisSettings.QUEUE_SHARDS.maximum
 
 /**
- * KEYS: the number of shards. ARGV: a number of shards in use. Returns the highest number that was ever in use. A number of 1 is not
- * stored, because every installation has the first shard. A second run changes nothing.
+ * KEYS: the number of shards, the time up to which shard 0 is complete. ARGV: a number of shards in use. Returns the highest number that
+ * was ever in use, and the time. A number of 1 is not stored, because every installation has the first shard. A second run changes nothing.
  */
 const RECORD = `
 ${permitWrites}
 local count = tonumber(ARGV[1])
 local stored = tonumber(redis.call('GET', KEYS[1])) or 1
-if stored >= count then return stored end
-redis.call('SET', KEYS[1], ARGV[1])
-return count`
+if stored < count then redis.call('SET', KEYS[1], ARGV[1]) end
+return {math.max(stored, count), tonumber(redis.call('GET', KEYS[2]) or -1)}`
+
+/** What is known when a number of shards is recorded. */
+export interface ShardRecord {
+  /** The highest number of shards that was ever in use. */
+  readonly count: number
+  /**
+   * Readers who did not know of the recorded shards may have been told that they have all entries received by this time, ms since 1970. Readers
+   * who ask shard 0 later learn of these shards.
+   */
+  readonly completeMs: number
+}
 
 /**
  * Persists the numbers of shards in use.
  *
- * @param key see `InstallationNames.shardCountKey`
- * @returns a function that persists that this number of shards is in use, and resolves to the highest number that was ever in use. It
- *   rejects if Redis does
+ * @param names of any shard
+ * @returns a function that persists that this number of shards is in use. It rejects if Redis does
  */
-export function shardRecorder(redis: DurableRedis, key: string): (count: number) => Promise<number> {
-  const record = redis.script<number>(RECORD)
-  return async (count) => Math.min(await record([key], [count]), SHARDS_MAX)
+export function shardRecorder(
+  redis: DurableRedis,
+  { shardCountKey, firstCompleteKey }: QueueNames,
+): (count: number) => Promise<ShardRecord> {
+  const record = redis.script<[number, number]>(RECORD)
+  return async (shards) => {
+    const [count, completeMs] = await record([shardCountKey, firstCompleteKey], [shards])
+    return { count: Math.min(count, SHARDS_MAX), completeMs }
+  }
 }
 
 /**
@@ -44,7 +58,7 @@ export function shardRecorder(redis: DurableRedis, key: string): (count: number)
 export class ShardCount {
   readonly #redis: Pick<RedisConnection, 'exists'>
   readonly #prefix: string
-  readonly #record: () => Promise<number>
+  readonly #record: () => Promise<ShardRecord>
   #names: readonly QueueNames[]
 
   /**
@@ -55,7 +69,7 @@ export class ShardCount {
     this.#redis = redis
     this.#prefix = prefix
     this.#names = shardNames(prefix, configured)
-    const record = shardRecorder(plainRedis(redis), installationNames(prefix).shardCountKey)
+    const record = shardRecorder(plainRedis(redis), queueNames(prefix))
     this.#record = () => record(configured)
   }
 
@@ -66,7 +80,7 @@ export class ShardCount {
 
   /** Records the number of this process, and learns the numbers of others. @throws if Redis rejects it */
   async refresh(): Promise<void> {
-    const count = await this.#record()
+    const { count } = await this.#record()
     if (count > this.#names.length) this.#names = shardNames(this.#prefix, count)
   }
 

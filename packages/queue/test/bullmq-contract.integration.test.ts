@@ -20,7 +20,7 @@ const STALLED_COUNT_MAX = 1_000_000_000
 const TOKEN = 'our-token'
 const chunk = chunkOf('row')
 /** What BullMQ gets of it. */
-const { frame: _frame, ...chunkData } = chunk
+const { frame: _frame, receivedMs: _receivedMs, ...chunkData } = chunk
 
 const server = useTestRedis()
 let bullmq: ConsumerFixture

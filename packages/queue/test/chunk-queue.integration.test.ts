@@ -9,7 +9,7 @@ import {
 } from '@sluice/runtime'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
-import { type Chunk, encodeChunk } from '../src/chunk.ts'
+import { type NewChunk, encodeChunk } from '../src/chunk.ts'
 import { ChunkQueue } from '../src/chunk-queue.ts'
 import { QueueUnavailableError } from '../src/recorded-add.ts'
 import { ConsumerFixture } from './support/consumer-fixture.ts'
@@ -64,7 +64,11 @@ const add = (chunkId: string, withinMs = ADD_DEADLINE_MS): Promise<unknown> =>
   queue.add(chunkId, chunk, clock.nowMs() + withinMs)
 
 /** Adds a record and, unless it is undefined, a chunk. */
-async function addRecorded(id: string, added: Chunk | undefined, withinMs = ADD_DEADLINE_MS): Promise<void> {
+async function addRecorded(
+  id: string,
+  added: NewChunk | undefined,
+  withinMs = ADD_DEADLINE_MS,
+): Promise<void> {
   const quota = fixture.names.idempotencyQuotaKey('demo')
   const records = [{ name: fixture.names.idempotencyKey(id), text: `record of ${id}`, quota }]
   const recordLimits = { windowMs: 60_000, recordsMax: 1_000 }

@@ -3,7 +3,7 @@ import { namedRows, namesIn } from '@sluice/rows/testing'
 import { zstdDecompressSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import {
-  type Chunk,
+  type NewChunk,
   columnsHash,
   decodeChunk,
   encodeChunk,
@@ -46,7 +46,7 @@ describe('a chunk of version 1, which has rows of text', () => {
   it.each([
     ['the first version', chunk],
     ['later versions, which names its columns', { ...chunk, columns: columnsHash(rowColumns), trace }],
-  ])('of %s reaches the worker', (_what, data: Chunk) => {
+  ])('of %s reaches the worker', (_what, data: NewChunk) => {
     const { frame, ...others } = received(textChunkData(data))
     const bytes = Buffer.byteLength(rows.join(''))
     expect(others).toEqual({ id: 'its-id', rows: 2, bytes, trace: data.trace })

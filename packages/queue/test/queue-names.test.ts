@@ -2,7 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { queueNames, type QueueNames, shardNames } from '../src/queue-names.ts'
 
 /** The keys of a shard. */
-function keysOf({ queue: _queue, shardCountKey: _shardCountKey, ...names }: QueueNames): string[] {
+function keysOf({
+  queue: _queue,
+  shardCountKey: _shardCountKey,
+  firstCompleteKey: _firstCompleteKey,
+  ...names
+}: QueueNames): string[] {
   return Object.values(names).flatMap((name) =>
     typeof name === 'function' ? name('id') : typeof name === 'string' ? name : [],
   )
@@ -28,6 +33,9 @@ describe('the names of shards', () => {
       '{sluice}:idempotency:id',
       '{sluice}:idempotency-quota:id',
       '{sluice}:absent',
+      '{sluice}:complete',
+      '{sluice}:receipts',
+      '{sluice}:admitted',
       '{sluice}:row-totals',
     ])
   })

@@ -20,6 +20,7 @@ interface ValueCodec {
 
 const DAY_MS = 86_400_000
 const TWO_32 = 2 ** 32
+const TIME_BYTES = 8
 
 const codecs: Readonly<Record<ColumnType, ValueCodec>> = {
   String: { bytes: undefined, decode: (bytes, from, end) => escapeTsv(bytes.toString('utf8', from, end)) },
@@ -45,7 +46,7 @@ const columnCodecs = rowColumns.map((name) => codecs[columnTypes[name]])
 function timeCodec(digits: number): ValueCodec {
   const unitsPerMs = 10 ** (digits - 3)
   return {
-    bytes: 8,
+    bytes: TIME_BYTES,
     decode: (bytes, at) => {
       // Microseconds exceed 2^53 after the year 2255, so the milliseconds and the rest are divided one after the other.
       const [high, low] = [bytes.readUInt32LE(at + 4), bytes.readUInt32LE(at)]
@@ -124,7 +125,7 @@ export function readBlocks(bytes: Buffer): Block[] | undefined {
 }
 
 /** The rows of blocks as one block. */
-export function joinBlocks(blocks: readonly Block[]): Block {
+function joinBlocks(blocks: readonly Block[]): Block {
   const [first] = blocks
   if (first !== undefined && blocks.length === 1) return first
   const rows = blocks.reduce((sum, block) => sum + block.rows, 0)
@@ -132,6 +133,38 @@ export function joinBlocks(blocks: readonly Block[]): Block {
     rows,
     columns: rowColumns.map((_name, i) => Buffer.concat(blocks.map(({ columns }) => columns[i] as Buffer))),
   }
+}
+
+/**
+ * The rows of blocks that follow each other, as one block.
+ *
+ * @throws RangeError if the bytes are not blocks
+ */
+export function readJoined(bytes: Buffer): Block {
+  const blocks = readBlocks(bytes)
+  if (blocks === undefined) throw new RangeError('the bytes are not blocks')
+  return joinBlocks(blocks)
+}
+
+const RECEIVED_AT = rowColumns.indexOf('received_at')
+
+/** The earliest time of receipt of the rows, in ms since 1970. Infinity without rows. */
+export function earliestReceiptMs({ columns }: Block): number {
+  const times = columns[RECEIVED_AT] as Buffer
+  let earliestMs = Infinity
+  for (let at = 0; at < times.length; at += TIME_BYTES) {
+    const ms = times.readUInt32LE(at + 4) * TWO_32 + times.readUInt32LE(at)
+    if (ms < earliestMs) earliestMs = ms
+  }
+  return earliestMs
+}
+
+/** A block whose rows were received at this time, in ms since 1970, unless they were received later. */
+export function receivedFrom(ms: number, { rows, columns }: Block): Block {
+  const times = Buffer.from(columns[RECEIVED_AT] as Buffer)
+  for (let at = 0; at < times.length; at += TIME_BYTES)
+    if (times.readBigInt64LE(at) < ms) times.writeBigInt64LE(BigInt(ms), at)
+  return { rows, columns: columns.with(RECEIVED_AT, times) }
 }
 
 /** A block as bytes. */

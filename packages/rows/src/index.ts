@@ -1,4 +1,4 @@
-export { type Block, idsOfBlocks, insertBody } from './blocks.ts'
+export { type Block, earliestReceiptMs, idsOfBlocks, insertBody, readJoined, receivedFrom } from './blocks.ts'
 export { parseJsonExactly } from './exact-json.ts'
 export { IDS_PER_MS, IdSource, idTimeMs, withCounter } from './ids.ts'
 export {
@@ -13,7 +13,7 @@ export {
 } from './row-codec.ts'
 export {
   blockOfFrame,
-  compressBlocks,
+  compressBlock,
   compressedBlockOf,
   compressRows,
   framesWithout,

@@ -1,14 +1,5 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import {
-  type Block,
-  isWhole,
-  joinBlocks,
-  keysOfBlock,
-  readBlocks,
-  rowsOfBlock,
-  store,
-  writeBlock,
-} from './blocks.ts'
+import { type Block, isWhole, keysOfBlock, readBlocks, rowsOfBlock, store, writeBlock } from './blocks.ts'
 import { type RowKey, rowKey } from './row-codec.ts'
 
 /**
@@ -42,16 +33,10 @@ const COLUMNS = 3
  */
 const COLUMNS_BYTES_MIN = 100_000
 
-/**
- * Compresses blocks that follow each other, as one block.
- *
- * @throws RangeError if they are not blocks
- */
-export function compressBlocks(bytes: Buffer): Buffer {
-  const blocks = readBlocks(bytes)
-  if (blocks === undefined) throw new RangeError('the bytes are not blocks')
-  const { rows, columns } = joinBlocks(blocks)
-  if (bytes.length < COLUMNS_BYTES_MIN)
+/** Makes the frame of a block. */
+export function compressBlock({ rows, columns }: Block): Buffer {
+  const bytes = columns.reduce((sum, { length }) => sum + length, 0)
+  if (bytes < COLUMNS_BYTES_MIN)
     return Buffer.concat([Buffer.of(BLOCK), compress(writeBlock({ rows, columns }))])
   // Values that were damaged would be taken for those of other chunks.
   const frames = columns.map((column) => compress(column, { [constants.ZSTD_c_checksumFlag]: 1 }))

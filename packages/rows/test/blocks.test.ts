@@ -1,9 +1,17 @@
 import * as fc from 'fast-check'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { expect, it } from 'vitest'
-import { insertBody, isWhole, keysOfBlock, readBlocks, rowsOfBlock, store } from '../src/blocks.ts'
+import {
+  insertBody,
+  isWhole,
+  keysOfBlock,
+  readBlocks,
+  readJoined,
+  rowsOfBlock,
+  store,
+} from '../src/blocks.ts'
 import { columnTypes, rowColumns, rowKey } from '../src/row-codec.ts'
-import { compressBlocks, compressedBlockOf, framesWithout, hasRowOf, rowsOfFrame } from '../src/row-frame.ts'
+import { compressBlock, compressedBlockOf, framesWithout, hasRowOf, rowsOfFrame } from '../src/row-frame.ts'
 import { anyText, runs } from './support/arbitrary-entry.ts'
 import { encodeBlock } from './support/encode-block.ts'
 
@@ -62,11 +70,11 @@ it.each([
 })
 
 it('is not made of bytes that are not blocks', () => {
-  expect(() => compressBlocks(Buffer.from('not a block'))).toThrow(RangeError)
+  expect(() => compressBlock(readJoined(Buffer.from('not a block')))).toThrow(RangeError)
 })
 
 it('becomes an insert with one head and the values of all blocks per column', () => {
-  const frame = compressBlocks(block)
+  const frame = compressBlock(readJoined(block))
   const blocks = [frame, frame].map(compressedBlockOf).filter((each) => each !== undefined)
   const body = zstdDecompressSync(Buffer.concat([...insertBody(blocks)]))
   const first = Buffer.concat([
@@ -89,7 +97,7 @@ it.each([
   ['one zstd frame', 'm'],
   ['a zstd frame for each column, if it is large,', 'm'.repeat(120_000)],
 ])('is compressed as %s whose rows can be found, and left out', (_what, message) => {
-  const frame = compressBlocks(Buffer.concat([block, encodeBlock([rowOf(3, message, 'other')])]))
+  const frame = compressBlock(readJoined(Buffer.concat([block, encodeBlock([rowOf(3, message, 'other')])])))
   expect(frame[0]).toBe(message === 'm' ? 2 : 3)
   expect([['demo'], ['other'], ['demo-2', 'thé'], []].map((projects) => hasRowOf(projects, frame))).toEqual([
     true,

@@ -1,5 +1,5 @@
 import {
-  type Chunk,
+  type NewChunk,
   type ChunkQueue,
   encodeChunk,
   type FoundRecord,
@@ -364,7 +364,7 @@ export class ChunkWriter {
     }
   }
 
-  #pack({ rows, blocks, memory }: Gathering, traceparent: string | undefined): Chunk | undefined {
+  #pack({ rows, blocks, memory }: Gathering, traceparent: string | undefined): NewChunk | undefined {
     const chunk = rows === 0 ? undefined : encodeChunk(rows, blocks, traceparent)
     if (memory.length === MEMORY_BYTES && this.#spareMemories.length < SPARE_MEMORIES_MAX)
       this.#spareMemories.push(memory)

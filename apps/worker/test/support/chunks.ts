@@ -1,6 +1,6 @@
 import { ClickHouseError } from '@sluice/clickhouse'
 import type { HeldChunk } from '@sluice/queue'
-import { compressBlocks, compressRows, rowAsJson } from '@sluice/rows'
+import { compressBlock, compressRows, rowAsJson, readJoined } from '@sluice/rows'
 import { encodeBlock, textOfBlocks } from '@sluice/rows/testing'
 
 /** A row with this id, and its newline. `day` is its partition. A block may have a short name as an id. */
@@ -11,7 +11,7 @@ export function makeRow(id: string, day = '2026-12-01'): string {
 /** A chunk of rows in a block. */
 export function makeChunk(id: string, rows: readonly string[] = [makeRow(`${id}-0`)]): HeldChunk {
   const block = encodeBlock(rows)
-  return { id, rows: rows.length, bytes: block.length, frame: compressBlocks(block) }
+  return { id, rows: rows.length, bytes: block.length, frame: compressBlock(readJoined(block)) }
 }
 
 /** A chunk of version 1, which has rows of text. */

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, type MockInstance, onTestFinished, vi } from 'vitest'
 import { BatchLedger } from '../../src/batch-ledger.ts'
 import { bullmqQueue } from '../../src/bullmq-internals.ts'
-import { type Chunk, type ChunkData, encodeChunk, FRAME_FIELD } from '../../src/chunk.ts'
+import { type ChunkData, encodeChunk, FRAME_FIELD, type NewChunk } from '../../src/chunk.ts'
 import { ChunkConsumer, type ChunkConsumerOptions, type Fetch } from '../../src/chunk-consumer.ts'
 import { ChunkQueue } from '../../src/chunk-queue.ts'
 import { FetchMonitor } from '../../src/fetch-monitor.ts'
@@ -97,7 +97,7 @@ export class ConsumerFixture {
    * leaves it to BullMQ whether the job is added again, and counts no rows.
    */
   async add(chunkId: string, chunk = chunkOf('row'), options?: JobsOptions): Promise<void> {
-    const { frame, ...data } = chunk
+    const { frame, receivedMs: _, ...data } = chunk
     await this.queue.add(chunkJobName, data, { ...options, jobId: chunkId })
     await this.redis.hsetnx(this.names.jobKey(chunkId), FRAME_FIELD, frame)
   }
@@ -174,6 +174,6 @@ export async function fetchIds(consumer: ChunkConsumer, count: number): Promise<
 }
 
 /** A chunk of one row. */
-export function chunkOf(row: string): Chunk {
+export function chunkOf(row: string): NewChunk {
   return encodeChunk(1, namedRows(row))
 }

@@ -1,0 +1,147 @@
+import {
+  type DurableRedis,
+  type MonotonicClock,
+  permitWrites,
+  processClock,
+  type RedisScript,
+} from '@sluice/runtime'
+import { queueNames, type QueueNames } from './queue-names.ts'
+
+export const completenessLimits = {
+  /**
+   * Entries received in this time before a question are not complete yet. Nearly all of them are in the queue by then. A chunk that is not must
+   * be compressed again, with a later time of receipt.
+   */
+  settleMs: 250,
+  /** The answer to a question serves all that are asked within this time. Each costs Redis two writes to its disk at most. */
+  answerMs: 100,
+} as const
+
+/**
+ * KEYS: the time up to which the shard is complete, the receipts, the admitted chunks, BullMQ's wait and active lists, its sets of delayed and
+ * of failed jobs, the number of shards, `absentKey`. ARGV: a time of receipt, the beginning of the queue's keys. From now on, no chunk with a row
+ * that was received up to this time is added. Returns the time up to which no row is in the queue or can come into it; -1 if that is not
+ * known; and the number of shards in use.
+ *
+ * It is not known while there are chunks that processes of an earlier version have added. They have no receipts. Their workers leave the
+ * receipts of chunks that they have completed, which are removed here when they are the earliest.
+ */
+export const COMPLETE = `
+${permitWrites}
+local complete, receipts, admitted = KEYS[1], KEYS[2], KEYS[3]
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + time[2] / 1000
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', admitted, '-inf', '(' .. string.format('%.3f', nowMs))) do
+  redis.call('ZREM', admitted, id)
+  redis.call('ZREM', receipts, id)
+end
+local untilMs = tonumber(redis.call('GET', complete) or -1)
+if tonumber(ARGV[1]) > untilMs then
+  untilMs = tonumber(ARGV[1])
+  redis.call('SET', complete, ARGV[1])
+end
+local first = redis.call('ZRANGE', receipts, 0, 0, 'WITHSCORES')
+while first[1] and redis.call('EXISTS', ARGV[2] .. first[1]) == 0 and not redis.call('ZSCORE', admitted, first[1]) do
+  redis.call('ZREM', receipts, first[1])
+  first = redis.call('ZRANGE', receipts, 0, 0, 'WITHSCORES')
+end
+local jobs = redis.call('LLEN', KEYS[4]) + redis.call('LLEN', KEYS[5]) + redis.call('ZCARD', KEYS[6]) + redis.call('ZCARD', KEYS[7])
+if redis.call('ZCARD', receipts) - redis.call('ZCARD', admitted) ~= jobs then untilMs = -1
+elseif first[1] then untilMs = math.min(untilMs, tonumber(first[2]) - 1) end
+return {untilMs, tonumber(redis.call('GET', KEYS[8]) or 1)}`
+
+export type CompleteScript = RedisScript<[untilMs: number, shards: number]>
+
+/** Runs the script for a shard. @param closedMs up to which receipt no more chunks are added */
+export function closeShard(
+  script: CompleteScript,
+  names: QueueNames,
+  closedMs: number,
+): ReturnType<CompleteScript> {
+  const queue = [names.waitKey, names.activeKey, names.delayedKey, names.failedKey]
+  // Only shard 0 has the number of shards in its slot.
+  const count = names.shard === 0 ? names.shardCountKey : names.absentKey
+  const keys = [names.completeKey, names.receiptsKey, names.admittedKey, ...queue, count, names.absentKey]
+  return script(keys, [closedMs, names.jobKey('')])
+}
+
+export interface CompletenessOptions {
+  /** What an answer relies on is on all replicas that must confirm it. */
+  readonly durable: DurableRedis
+  readonly prefix: string
+  /** The shards of this process' setting. Others that are in use are learnt. */
+  readonly shards: number
+  /** The clock that stamps entries, ms since 1970: of Redis. */
+  readonly redisMs: () => number
+  /** The clock of this process. Of the two, the earlier one counts: a clock that was set forward must not say what is complete. */
+  readonly wallMs: () => number
+  readonly clock?: MonotonicClock
+}
+
+/**
+ * Up to which time of receipt a reader has all entries that were ever acknowledged.
+ *
+ * An entry is first in the memory of an API process, then in the queue, then in ClickHouse. Each question first *closes* the time up to it in
+ * each shard: from then on, no chunk with an earlier receipt is added, whichever process sends it, and however long it was frozen (`ADD_RECORDED`
+ * gives such a chunk a later time of receipt). Then the earliest receipt in the queue is read, in the same step. A chunk leaves the queue in
+ * the step that persists that ClickHouse has stored it. So everything before both times is stored, or was set aside as a dead letter.
+ *
+ * The answer holds for ever. If a shard does not reply, its last answer is used.
+ */
+export class Completeness {
+  readonly #options: CompletenessOptions
+  readonly #clock: MonotonicClock
+  readonly #script: CompleteScript
+  /** The last answer of each shard. */
+  readonly #untilMs = new Map<number, number>()
+  #shards: number
+  #asked: { readonly atMs: number; readonly untilMs: Promise<number | null> } | undefined
+  #roundTripMs = 0
+
+  constructor(options: CompletenessOptions) {
+    this.#options = options
+    this.#clock = options.clock ?? processClock
+    this.#shards = options.shards
+    this.#script = options.durable.script(COMPLETE)
+  }
+
+  /**
+   * No entry that was received by this time becomes visible after this promise has settled.
+   *
+   * @returns ms since 1970; null if it is not known
+   * @throws ClockError before Redis has replied
+   */
+  until(): Promise<number | null> {
+    const atMs = this.#clock.nowMs()
+    if (this.#asked === undefined || atMs - this.#asked.atMs >= completenessLimits.answerMs)
+      this.#asked = { atMs, untilMs: this.#ask(atMs) }
+    return this.#asked.untilMs
+  }
+
+  async #ask(atMs: number): Promise<number | null> {
+    const { redisMs, wallMs, prefix } = this.#options
+    // While Redis is slow, chunks take longer to come into the queue, too.
+    const closedMs = Math.floor(
+      Math.min(redisMs(), wallMs()) - completenessLimits.settleMs - 2 * this.#roundTripMs,
+    )
+    // Shard 0 is asked first: a shard that is not known then adds nothing that was received by the time that shard 0 has closed.
+    await this.#askShard(queueNames(prefix), closedMs)
+    const others = Array.from({ length: this.#shards - 1 }, (_, i) => queueNames(prefix, i + 1))
+    await Promise.all(others.map((names) => this.#askShard(names, closedMs)))
+    this.#roundTripMs = this.#clock.nowMs() - atMs
+    const untilMs = Math.min(
+      ...Array.from({ length: this.#shards }, (_, shard) => this.#untilMs.get(shard) ?? -1),
+    )
+    return untilMs < 0 ? null : untilMs
+  }
+
+  async #askShard(names: QueueNames, closedMs: number): Promise<void> {
+    try {
+      const [untilMs, shards] = await closeShard(this.#script, names, closedMs)
+      this.#untilMs.set(names.shard, untilMs)
+      this.#shards = Math.max(this.#shards, shards)
+    } catch {
+      // The owner of the connection logs it.
+    }
+  }
+}
