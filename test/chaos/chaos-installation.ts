@@ -10,6 +10,7 @@ import { provisionProject, startApi, startWorker, withRegistry, type Services } 
 import { queueNames } from '@sluice/queue'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ChaosReader } from './reader.ts'
 import { buildTopology, linkName, type Topology } from './schedule.ts'
 import { Victim } from './victim.ts'
 
@@ -143,6 +144,11 @@ export class ChaosInstallation {
       ? "ADD CONSTRAINT IF NOT EXISTS rule CHECK match('', service) >= 0"
       : 'DROP CONSTRAINT IF EXISTS rule'
     await eventually(() => command(this.services.clickhouse, `ALTER TABLE logs ${change}`))
+  }
+
+  /** A reader whose connections and clock have no faults. */
+  openReader(): ChaosReader {
+    return new ChaosReader(this.services, PREFIX)
   }
 
   /** Ends all faults, and resolves when every process is ready. */

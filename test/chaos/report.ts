@@ -4,11 +4,15 @@ import { type LogFindings, tally } from '@sluice/harness/process-logs'
 import { describeSettlement, isExactlyOnce } from '@sluice/harness/settle'
 import type { ChaosSettlement } from './chaos-installation.ts'
 import type { FaultRecord } from './injector.ts'
+import type { ReaderFindings } from './reader.ts'
 import { describeFault } from './schedule.ts'
 import type { Victim } from './victim.ts'
 
 export interface Report {
-  /** No entry is lost, duplicated, or stored although rejected; the queue is empty; and no process exited by itself. */
+  /**
+   * No entry is lost, duplicated, or stored although rejected; none appeared after a reader was told that it has all of that time; the queue is
+   * empty; and no process exited by itself.
+   */
   readonly passed: boolean
   readonly acknowledged: number
   /** How often a process was killed by `kill -9`. */
@@ -25,6 +29,7 @@ export interface RunFacts extends ChaosSettlement {
   readonly victims: readonly Victim[]
   readonly recoveryMs: number
   readonly logs: LogFindings
+  readonly reading: ReaderFindings
 }
 
 /** Of the entries that are lost, and the same for those that are duplicated or stored although rejected. */
@@ -33,7 +38,7 @@ const LISTED_MAX = 20
 const NEARBY_MS = { before: 2_000, after: 5_000 } as const
 
 export function buildReport(facts: RunFacts): Report {
-  const { journal, records, victims, findings, logs } = facts
+  const { journal, records, victims, findings, logs, reading } = facts
   const applied = records.filter((record) => record.applied).map(({ fault }) => fault)
   const kills = applied.flatMap((fault) => (fault.kind === 'kill' ? [fault.process] : []))
   const exits = victims.flatMap((victim) => victim.unexpectedExits)
@@ -41,7 +46,11 @@ export function buildReport(facts: RunFacts): Report {
   const terminations = victims.flatMap((victim) =>
     victim.terminations.map(({ code, signal }) => `${victim.name} ${signal ?? `exit code ${code ?? '?'}`}`),
   )
-  const passed = isExactlyOnce(facts) && isBalanced(facts) && exits.length + logs.fatal.length === 0
+  const passed =
+    isExactlyOnce(facts) &&
+    isBalanced(facts) &&
+    reading.answers > 0 &&
+    exits.length + logs.fatal.length + reading.wrong.length === 0
   const wrong = [findings.lost, findings.doubled, findings.storedThoughRejected]
   const text = [
     `${passed ? 'PASSED' : 'FAILED'}  seed ${facts.seed}, ${facts.minutes} minutes`,
@@ -51,11 +60,13 @@ export function buildReport(facts: RunFacts): Report {
     `terminations  ${counts(tally(terminations))}`,
     `answers       ${counts(Object.fromEntries(journal.answers))}`,
     `accounts      ${counts(facts.accounts)}, according to the metrics`,
+    `reader        ${reading.answers} answers, of which ${reading.wrong.length} were not complete; at most ${reading.behindMaxMs} ms behind`,
     `recovery      ${Math.round(facts.recoveryMs)} ms`,
     `exits         ${exits.length} unexpected, ${slowStarts} starts missed their deadline`,
     `log lines     fatal ${logs.fatal.length}, error: ${counts(logs.errors)}, not JSON: ${counts(logs.strange)}`,
     describeSettlement(journal, facts),
     ...wrong.flatMap((entries) => spread(entries, LISTED_MAX).map((entry) => listEntry(entry, facts))),
+    ...reading.wrong.slice(0, LISTED_MAX).map((line) => `  ${line}`),
     ...exits.map((exit) => `  ${exit.process} exited: ${exit.signal ?? `code ${exit.code}`}`),
     ...logs.fatal.map((line) => `  ${line.slice(0, 300)}`),
   ].join('\n')

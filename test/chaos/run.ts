@@ -76,6 +76,7 @@ async function runOn(installation: ChaosInstallation, options: RunOptions): Prom
   // Not the generator of the schedule: how many numbers the load draws depends on the machine.
   const load = new Load({ journal, apiUrls, apiKey, random: seededRandom(seed + 1), entriesPerSecond })
   const startedAtMs = performance.now()
+  const reader = installation.openReader()
   load.start()
   let recoveryMs = 0
   let faults: Awaited<ReturnType<typeof injectFaults>> | undefined
@@ -91,6 +92,7 @@ async function runOn(installation: ChaosInstallation, options: RunOptions): Prom
   }
   log(`all processes are ready after ${Math.round(recoveryMs)} ms; draining the queue`)
   const settlement = await installation.settle(journal, runSettings.drainDeadlineMs)
+  const reading = await reader.compare()
   const logs = scanLogs(installation.apps.map(({ process }) => process.logFile))
   const { records } = faults
   return buildReport({
@@ -102,6 +104,7 @@ async function runOn(installation: ChaosInstallation, options: RunOptions): Prom
     victims,
     recoveryMs,
     logs,
+    reading,
     ...settlement,
   })
 }

@@ -125,8 +125,8 @@ export function realScripts(url: string) {
         // A key without a TTL has a negative one.
         if (leftMs >= 0) await redis.pexpire(key, Math.max(0, leftMs - ms))
       }
-      for (const id of await redis.zrange(names.admittedKey, 0, -1))
-        await redis.zincrby(names.admittedKey, `${-ms}`, id)
+      for (const id of await redis.zrange(names.admittedKey, '0', '-1'))
+        await redis.zincrby(names.admittedKey, -ms, id)
     },
   }
 }

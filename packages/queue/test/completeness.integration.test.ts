@@ -24,11 +24,13 @@ beforeEach(() => {
   fixture = new ConsumerFixture(server.url, queueNames(prefix))
 })
 
+const wallMs = (): number => NOW_MS + completenessLimits.answerMs
+const hourLaterMs = (): number => NOW_MS + 3_600_000
+
 /** A reader that asks when nothing takes any time. */
 function openReader(options: Partial<CompletenessOptions> = {}): Completeness {
   const clock = { nowMs: () => (passedMs += completenessLimits.answerMs / 2), sleep: () => Promise.resolve() }
   let passedMs = 0
-  const wallMs = (): number => NOW_MS + completenessLimits.answerMs
   const durable = plainRedis(fixture.redis)
   return new Completeness({ durable, prefix, shards: 1, redisMs: wallMs, wallMs, clock, ...options })
 }
@@ -90,7 +92,6 @@ it('rows that arrive after their time was complete are received later, and the o
 })
 
 it('of the clocks of Redis and of the process, the earlier one counts', async () => {
-  const hourLaterMs = (): number => NOW_MS + 3_600_000
   for (const ahead of [{ redisMs: hourLaterMs }, { wallMs: hourLaterMs }])
     expect(await openReader(ahead).until()).toBeLessThan(NOW_MS)
 })

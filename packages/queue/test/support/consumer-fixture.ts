@@ -97,7 +97,7 @@ export class ConsumerFixture {
    * leaves it to BullMQ whether the job is added again, and counts no rows.
    */
   async add(chunkId: string, chunk = chunkOf('row'), options?: JobsOptions): Promise<void> {
-    const { frame, receivedMs: _, ...data } = chunk
+    const { frame, receivedMs: _receivedMs, ...data } = chunk
     await this.queue.add(chunkJobName, data, { ...options, jobId: chunkId })
     await this.redis.hsetnx(this.names.jobKey(chunkId), FRAME_FIELD, frame)
   }

@@ -8,6 +8,6 @@ export function textChunk(rows: readonly string[]): NewChunk {
 }
 
 /** The data of the job of such a chunk, which has its frame. */
-export function textChunkData({ frame, receivedMs: _, ...data }: NewChunk): object {
+export function textChunkData({ frame, receivedMs: _receivedMs, ...data }: NewChunk): object {
   return { ...data, frame: frame.toString('base64') }
 }
