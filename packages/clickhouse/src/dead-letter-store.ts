@@ -18,6 +18,9 @@ export interface StoredDeadLetter {
   readonly text: string
 }
 
+/** Runs an insert of a row with this time of receipt, ms since 1970, or a later one. Nobody was told that all rows of it are stored. */
+export type LateInserts = <Result>(insert: (receivedMs: number) => Promise<Result>) => Promise<Result>
+
 export interface RetryOutcome {
   readonly id: string
   /** Why it is still a dead letter; undefined if its row was inserted. */
@@ -67,14 +70,19 @@ export class DeadLetterStore {
   /**
    * Inserts the rows of dead letters again, one by one, and removes the dead letters whose rows are stored. A dead letter is removed only
    * after a lookup has found its row.
+   *
+   * @param late runs each insert
    */
-  async retry(choice: readonly StoredDeadLetter[] | 'all'): Promise<RetryOutcome[]> {
+  async retry(choice: readonly StoredDeadLetter[] | 'all', late: LateInserts): Promise<RetryOutcome[]> {
     const letters = choice === 'all' ? await this.list(undefined, RETRY_MAX) : choice
     // On a cluster, a lookup may reach a replica that lags. A replacement token would then store the row twice.
     const replacementsMax = (await this.#isReplicated()) ? 0 : REPLACEMENTS_MAX
     const outcomes: RetryOutcome[] = []
     for (const letter of letters)
-      outcomes.push({ id: letter.id, rejection: await this.#retryOne(letter, replacementsMax) })
+      outcomes.push({
+        id: letter.id,
+        rejection: await late((receivedMs) => this.#retryOne(letter, receivedMs, replacementsMax)),
+      })
     return outcomes
   }
 
@@ -93,7 +101,11 @@ export class DeadLetterStore {
     return Number(found?.count ?? 0)
   }
 
-  async #retryOne(letter: StoredDeadLetter, replacementsMax: number): Promise<string | undefined> {
+  async #retryOne(
+    letter: StoredDeadLetter,
+    receivedMs: number,
+    replacementsMax: number,
+  ): Promise<string | undefined> {
     const key = rowKeyOf(letter.text)
     if (key === undefined) return 'the text is not a JSON object with an id (a UUID) and a project_id'
     const { id, text } = letter
@@ -108,7 +120,7 @@ export class DeadLetterStore {
         findMissing: async () => ((await this.#isStored(key)) ? [] : [text]),
         insert: async (_missing, token) => {
           await this.#client.command({
-            query: `${logsInsertJsonQuery}\n${text}`,
+            query: `${logsInsertJsonQuery}\n${withReceiptFrom(receivedMs, text)}`,
             query_id: queryIds.deadLetterRetry(id),
             clickhouse_settings: { ...logsInsertSettings, insert_deduplication_token: token },
           })
@@ -210,6 +222,18 @@ function rowKeyOf(text: string): LetterKey | undefined {
     timestamp: textOf(row['timestamp'], ROW_TIMESTAMP),
     expiresOn: textOf(row['expires_on'], ROW_DATE),
   }
+}
+
+/** @param text a JSON object */
+function withReceiptFrom(receivedMs: number, text: string): string {
+  const row = parseObject(text)
+  const receivedAt = textOf(row?.['received_at'], ROW_TIMESTAMP)
+  if (
+    receivedAt !== undefined &&
+    Date.parse(`${receivedAt.replace('Z', '').replace(' ', 'T')}Z`) >= receivedMs
+  )
+    return text
+  return JSON.stringify({ ...row, received_at: new Date(receivedMs).toISOString().slice(0, -1) })
 }
 
 function textOf(value: unknown, form: RegExp): string | undefined {

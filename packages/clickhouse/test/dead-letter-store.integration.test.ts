@@ -2,8 +2,8 @@ import { eventually } from '@sluice/harness'
 import { compressRows, rowAsJson, rowKey } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import type { ClickHouseClient } from '../src/client.ts'
-import { DeadLetterStore, type StoredDeadLetter } from '../src/dead-letter-store.ts'
+import { type ClickHouseClient, readRows } from '../src/client.ts'
+import { DeadLetterStore, type LateInserts, type StoredDeadLetter } from '../src/dead-letter-store.ts'
 import { queryIds, QueryWatch } from '../src/query-watch.ts'
 import { FrameInserter } from '../src/row-inserter.ts'
 import { deadLettersTable, logsTable } from '../src/tables.ts'
@@ -61,14 +61,28 @@ it('counts the dead letters, in total and of today', async () => {
 
 /** Stores a dead letter with this text, and retries it. Returns why it was rejected. */
 async function retry(text: string, itsStore: DeadLetterStore = store): Promise<string | undefined> {
-  const [outcome] = await itsStore.retry([await storeLetter(text)])
+  const [outcome] = await itsStore.retry([await storeLetter(text)], unread)
   return outcome?.rejection
 }
 
 const storedRows = (project: string = projectId) => countRows(clickhouse, logsTable, project)
 const storedLetters = (): Promise<number> => countRows(clickhouse, deadLettersTable, projectId)
 const countBoth = async (): Promise<number> => (await storedRows()) + (await storedRows('another'))
+/** No reader has asked what is complete. */
+const unread: LateInserts = (insert) => insert(0)
 const noSleep = (): Promise<void> => Promise.resolve()
+
+it.each([
+  ['before a time that may be complete, then', '2026-11-20 10:00:00.000', '2026-11-20 12:00:00.001'],
+  ['after it, as before', '2026-11-20 13:00:00.000', '2026-11-20 13:00:00.000'],
+  ['at no valid time, then', 'yesterday', '2026-11-20 12:00:00.001'],
+])('a row that was received %s', async (_when, receivedAt, expected) => {
+  const letter = await storeLetter(textWith({ received_at: receivedAt }))
+  const late: LateInserts = (insert) => insert(Date.parse('2026-11-20T12:00:00.001Z'))
+  expect(await store.retry([letter], late)).toEqual([{ id: letter.id, rejection: undefined }])
+  const query = `SELECT toString(received_at) AS receivedAt FROM ${logsTable} WHERE project_id = {projectId: String}`
+  expect(await readRows(clickhouse, query, { projectId })).toEqual([{ receivedAt: expected }])
+})
 
 // Each of these is a row that ClickHouse accepts.
 it.each<[what: string, fields: Readonly<Record<string, unknown>>]>([
@@ -101,7 +115,7 @@ it.each<[what: string, makeText: () => string, rejection: string | RegExp]>([
   ['with the id zero', () => textWith({ id: '0'.repeat(32) }), NOT_A_ROW],
 ])('a row %s is not inserted, and its dead letter stays', async (_what, makeText, rejection) => {
   const letter = await storeLetter(makeText())
-  const [outcome] = await store.retry([letter])
+  const [outcome] = await store.retry([letter], unread)
   expect(outcome?.rejection).toMatch(rejection)
   expect(await store.list(projectId, 10)).toEqual([letter])
   expect(await storedRows()).toBe(0)
@@ -126,13 +140,15 @@ describe('a dead letter is not removed before its row was found', () => {
     ['a cluster', 'inserted, but not found afterwards', [0, 1]],
   ])('if ClickHouse has the token of the retry without the row, on %s', async (where, rejection, counts) => {
     const letter = await storeLetter(textOfRow())
-    await store.retry([letter])
+    await store.retry([letter], unread)
     await loseRows(clickhouse, logsTable, projectId)
     await storeLetter(letter.text, letter.id)
     const client = intercepted(async (query, run) =>
       where === 'a cluster' && query.includes('system.tables') ? { json: async () => [{ 1: 1 }] } : run(),
     )
-    expect(await new DeadLetterStore(client, noSleep).retry([letter])).toEqual([{ id: letter.id, rejection }])
+    expect(await new DeadLetterStore(client, noSleep).retry([letter], unread)).toEqual([
+      { id: letter.id, rejection },
+    ])
     expect([await storedRows(), await storedLetters()]).toEqual(counts)
   })
 
@@ -144,12 +160,12 @@ describe('a dead letter is not removed before its row was found', () => {
       query_params: { edited, id: letter.id },
       clickhouse_settings: { mutations_sync: '2' },
     })
-    await store.retry([letter])
+    await store.retry([letter], unread)
     expect(await storedRows()).toBe(1)
     const found = await store.find(letter.id)
     expect(found).toEqual({ ...letter, text: edited })
     // The edited row has another id, so it is another row.
-    if (found !== undefined) await store.retry([found])
+    if (found !== undefined) await store.retry([found], unread)
     expect([await storedRows(), await storedLetters()]).toEqual([2, 0])
   })
 })
@@ -171,11 +187,11 @@ it.each(['before', 'after'])(
         throw new Error('killed')
       })
       const outcome = await new DeadLetterStore(killing, noSleep)
-        .retry([letter])
+        .retry([letter], unread)
         .catch((error: unknown) => error)
       expect((await storedRows()) + (await storedLetters())).toBeGreaterThan(0)
       const [left] = await store.list(projectId, 10)
-      if (left !== undefined) await store.retry([left])
+      if (left !== undefined) await store.retry([left], unread)
       expect([await storedRows(), await storedLetters()]).toEqual([1, 0])
       if (!(outcome instanceof Error)) break
     }
@@ -187,7 +203,10 @@ it.each(['before', 'after'])(
 it('two operators who retry the same dead letter store its row once, or learn that another retry is running', async () => {
   await using second = await connectAgain(clickhouse)
   const letter = await storeLetter(textOfRow())
-  const outcomes = await Promise.all([store.retry([letter]), new DeadLetterStore(second).retry([letter])])
+  const outcomes = await Promise.all([
+    store.retry([letter], unread),
+    new DeadLetterStore(second).retry([letter], unread),
+  ])
   expect([await storedRows(), await storedLetters()]).toEqual([1, 0])
   const RUNNING = 'another retry of it is running'
   for (const { rejection } of outcomes.flat()) expect([undefined, RUNNING]).toContain(rejection)
@@ -199,7 +218,7 @@ it('two operators who retry the same dead letter store its row once, or learn th
   const running = second.query({ query: 'SELECT sleep(3)', format: 'JSONEachRow', query_id: queryId })
   const watch = new QueryWatch({ client: clickhouse, isCluster: false, monotonicMs: () => 0 })
   await eventually(async () => expect(await watch.isRunning(queryId)).toBe(true))
-  expect(await store.retry([waiting])).toEqual([{ id: waiting.id, rejection: RUNNING }])
+  expect(await store.retry([waiting], unread)).toEqual([{ id: waiting.id, rejection: RUNNING }])
   expect([await storedRows(), await storedLetters()]).toEqual([0, 1])
   await (await running).text()
 })

@@ -5,6 +5,7 @@ import {
   processClock,
   type RedisScript,
 } from '@sluice/runtime'
+import { randomUUID } from 'node:crypto'
 import { queueNames, type QueueNames } from './queue-names.ts'
 
 export const completenessLimits = {
@@ -143,5 +144,45 @@ export class Completeness {
     } catch {
       // The owner of the connection logs it.
     }
+  }
+}
+
+/** An insert that was given up ends within 120 s: see the assumptions in docs/exactly-once.md. */
+const LATE_MAX_MS = 600_000
+
+/** KEYS: as the first three of `COMPLETE`. ARGV: an id, for how long the time may not become complete. Returns a time of receipt that is not complete. */
+const ADMIT = `
+${permitWrites}
+local time = redis.call('TIME')
+local receivedMs = tonumber(redis.call('GET', KEYS[1]) or -1) + 1
+redis.call('ZADD', KEYS[3], time[1] * 1000 + time[2] / 1000 + ARGV[2], ARGV[1])
+redis.call('ZADD', KEYS[2], receivedMs, ARGV[1])
+return receivedMs`
+
+/** KEYS, ARGV: as for `ADMIT`. */
+const RELEASE = `
+${permitWrites}
+redis.call('ZREM', KEYS[2], ARGV[1])
+redis.call('ZREM', KEYS[3], ARGV[1])`
+
+/**
+ * Runs inserts of rows that were never in the queue, or left it long ago. Readers may have been told that they have everything of their time
+ * of receipt, so they get a later one, which does not become complete before the insert has ended.
+ *
+ * @param names of any shard
+ * @returns runs an insert of rows that were received at the given time, ms since 1970, or later. If the insert throws, it may still end within
+ *   ten minutes, and nothing becomes complete until then
+ */
+export function lateInserts(
+  durable: DurableRedis,
+  { completeKey, receiptsKey, admittedKey }: QueueNames,
+): <Result>(insert: (receivedMs: number) => Promise<Result>) => Promise<Result> {
+  const [admit, release] = [durable.script<number>(ADMIT), durable.script<null>(RELEASE)]
+  const keys = [completeKey, receiptsKey, admittedKey]
+  return async (insert) => {
+    const id = `late:${randomUUID()}`
+    const result = await insert(await admit(keys, [id, LATE_MAX_MS]))
+    await release(keys, [id])
+    return result
   }
 }

@@ -6,7 +6,12 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { encodeChunk, type NewChunk } from '../src/chunk.ts'
 import { ChunkQueue } from '../src/chunk-queue.ts'
-import { Completeness, type CompletenessOptions, completenessLimits } from '../src/completeness.ts'
+import {
+  Completeness,
+  type CompletenessOptions,
+  completenessLimits,
+  lateInserts,
+} from '../src/completeness.ts'
 import { FailedChunks } from '../src/failed-chunks.ts'
 import { queueNames } from '../src/queue-names.ts'
 import { ConsumerFixture, fetchMine, useTestRedis, WAIT_MS } from './support/consumer-fixture.ts'
@@ -125,6 +130,29 @@ it('a shard that comes into use later adds nothing that was complete before', as
   await add(openQueue(1), 'a', receivedAt(untilMs))
   // It learns of the shard.
   expect(await openReader().until()).toBe(untilMs)
+})
+
+it('a late insert gets a time that is not complete, and becomes so when it has ended', async () => {
+  const late = lateInserts(plainRedis(fixture.redis), queueNames(prefix, 0))
+  const before = (await openReader().until()) ?? 0
+  await late(async (receivedMs) => {
+    expect(receivedMs).toBe(before + 1)
+    expect(await openReader({ wallMs: hourLaterMs, redisMs: hourLaterMs }).until()).toBe(before)
+  })
+  expect(await openReader().until()).toBeGreaterThan(before)
+})
+
+it('nothing is complete after a late insert without a result, until it must have ended', async () => {
+  const { admittedKey } = fixture.names
+  const before = (await openReader().until()) ?? 0
+  const late = lateInserts(plainRedis(fixture.redis), fixture.names)
+  await expect(late(() => Promise.reject(new Error('no response')))).rejects.toThrow('no response')
+  const later = { wallMs: hourLaterMs, redisMs: hourLaterMs }
+  expect(await openReader(later).until()).toBe(before)
+  const [id = '', untilMs] = await fixture.redis.zrange(admittedKey, '0', '-1', 'WITHSCORES')
+  expect(Number(untilMs)).toBeGreaterThan(Date.now() + 500_000)
+  await fixture.redis.zadd(admittedKey, Date.now() - 60_000, id)
+  expect(await openReader(later).until()).toBeGreaterThan(NOW_MS)
 })
 
 it('a shard that does not reply keeps its last answer', async () => {

@@ -1,10 +1,12 @@
 import { DeadLetterStore, type StoredDeadLetter } from '@sluice/clickhouse'
+import { lateInserts, queueNames } from '@sluice/queue'
 import type { Command } from 'commander'
 import { withClickHouse } from '../clickhouse-session.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { JSON_OPTION, LIMIT_OPTION, SLUICE, withChoice, withConnections, withExamples } from '../options.ts'
-import { clickhouseAccess } from '../service-access.ts'
+import { withRedis } from '../redis-session.ts'
+import { clickhouseAccess, redisAccess } from '../service-access.ts'
 import { formatCount, type Listing, printList } from '../terminal.ts'
 
 export function define(letters: Command, context: Context): void {
@@ -15,7 +17,7 @@ export function define(letters: Command, context: Context): void {
   }
 
   withExamples(
-    withConnections(letters, 'clickhouse'),
+    withConnections(letters, 'clickhouse', 'redis'),
     ['dead-letters list --project shop --json', 'those of one project, for a program'],
     ['dead-letters show 01a1fb4e-a9e7-7c93-8c9d-f8683da79aa2', 'the row, and the reason, as JSON'],
     ['dead-letters retry 01a1fb4e-a9e7-7c93-8c9d-f8683da79aa2', 'one row'],
@@ -45,8 +47,12 @@ export function define(letters: Command, context: Context): void {
     .command('retry')
     .description('insert the rows again; rows that ClickHouse accepts are no longer dead letters')
   withChoice(retry, async (choice) => {
-    const outcomes = await withStore(async (store) =>
-      store.retry(choice === 'all' ? choice : await Promise.all(choice.map((id) => findLetter(store, id)))),
+    const access = await redisAccess(letters.opts(), context)
+    const outcomes = await withRedis(access, (_redis, durable) =>
+      withStore(async (store) => {
+        const found = choice === 'all' ? choice : await Promise.all(choice.map((id) => findLetter(store, id)))
+        return store.retry(found, lateInserts(durable, queueNames(access.prefix)))
+      }),
     )
     const rejected = outcomes.filter(({ rejection }) => rejection !== undefined)
     for (const { id, rejection = '' } of rejected)
