@@ -142,7 +142,12 @@ describe('a row that ClickHouse rejects', () => {
 })
 
 async function sluice(...args: string[]): Promise<{ stdout: string; code: number }> {
-  const environment = clickhouseEnvironment(installation.clickhouse)
+  const { redisUrl, prefix } = installation
+  const environment = {
+    ...clickhouseEnvironment(installation.clickhouse),
+    REDIS_URL: redisUrl,
+    SLUICE_PREFIX: prefix,
+  }
   const { stdout, code } = await runSluice(['dead-letters', ...args], environment)
   return { stdout, code }
 }
