@@ -7,7 +7,7 @@ import { PowerDisk } from '@sluice/harness/power-disk'
 import { settle, type Settlement } from '@sluice/harness/settle'
 import { startTestServices } from '@sluice/harness/test-installation'
 import { provisionProject, startApi, startWorker, withRegistry, type Services } from '@sluice/local'
-import { queueNames } from '@sluice/queue'
+import { shardNames } from '@sluice/queue'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ChaosReader } from './reader.ts'
@@ -28,6 +28,8 @@ export type ChaosSettlement = Settlement & { readonly accounts: Accounts }
 
 const PREFIX = 'chaos'
 const PROJECT_ID = 'chaos'
+/** Queues, in one Redis. */
+const SHARDS = 2
 /** The images are sparse files. */
 const DISK_SIZE = '8G'
 const MEMORY_LIMIT = /<default(\/>|><max_memory_usage>\d+<\/max_memory_usage><\/default>)(?=\s*<starting>)/
@@ -169,7 +171,7 @@ export class ChaosInstallation {
       accounts = await readAccounts(this.#opsUrls)
       await Promise.all(this.apps.map((victim) => victim.retire()))
     }
-    const stores = { ...this.services, shards: [queueNames(PREFIX)] }
+    const stores = { ...this.services, shards: shardNames(PREFIX, SHARDS) }
     const settlement = await settle(stores, journal, { drainDeadlineMs, drained })
     if (accounts === undefined) throw new Error('the metrics were not read')
     return { ...settlement, accounts }
@@ -209,6 +211,7 @@ export class ChaosInstallation {
     const environment = {
       NODE_OPTIONS: `--import=${import.meta.resolve('@sluice/harness/shifted-clock')}`,
       CLOCK_SHIFT_FILE: this.#clockFile(name),
+      QUEUE_SHARDS: String(SHARDS),
       ...(name.startsWith('worker') && this.#workerEnvironment),
     }
     const redisUrl = await this.#openLink(name, 'redis', this.services.redisUrl)
