@@ -1,0 +1,102 @@
+import type { ClickHouseClient } from '@sluice/clickhouse'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openTestDatabase } from '../../../packages/clickhouse/test/test-database.ts'
+import { type Entry, store, TestQuery } from './support/test-query.ts'
+
+let clickhouse: ClickHouseClient
+let api: TestQuery
+
+beforeAll(async () => {
+  clickhouse = await openTestDatabase()
+  api = new TestQuery(clickhouse)
+  await api.listen()
+})
+afterAll(async () => {
+  await api.close()
+  await clickhouse.close()
+})
+
+interface LogsAnswer {
+  readonly entries: Entry[]
+  readonly next: string | null
+  readonly complete_until: string | null
+  readonly limited_by?: string
+}
+
+/** Newest first. */
+function newestFirst(entries: readonly Entry[]): Entry[] {
+  const key = ({ timestamp, id }: Entry): string => `${timestamp}${id}`
+  return entries.toSorted((a, b) => (key(a) < key(b) ? 1 : -1))
+}
+
+const START = Date.UTC(2026, 0, 1)
+const levels = ['debug', 'info', 'warn', 'error']
+
+/** Entries of two days, in clusters, some with the same timestamp to the microsecond. */
+function randomRows(projectId: string, count: number, random: () => number) {
+  return Array.from({ length: count }, (_, index) => {
+    const ms = START + Math.floor(random() ** 3 * 2 * 86_400_000)
+    const us = random() < 0.3 ? '000' : String(Math.floor(random() * 1_000)).padStart(3, '0')
+    const isShared = random() < 0.3
+    const time = new Date(isShared ? START + 5_000 : ms).toISOString().slice(0, -1)
+    return {
+      projectId,
+      timestamp: `${time}${isShared ? '001' : us}Z`,
+      level: levels[Math.floor(random() * levels.length)] ?? 'info',
+      service: ['web', 'api', ''][Math.floor(random() * 3)] ?? '',
+      message: random() < 0.1 ? `Rare needle ${index}` : `common ${index}`,
+      ...(random() < 0.5 && {
+        metadata: `{"n":${index},"big":12345678901234567890123,"user":{"id":${index % 7}}}`,
+      }),
+    }
+  }).map(({ service, ...row }) => (service === '' ? row : { ...row, service }))
+}
+
+const range = { from: '2026-01-01T00:00:00Z', until: '2026-01-04' + 'T00:00:00Z' }
+
+async function pages(
+  key: string,
+  parameters: Record<string, string>,
+  between: () => Promise<unknown> = async () => undefined,
+): Promise<Entry[]> {
+  const all: Entry[] = []
+  let cursor: string | null = null
+  do {
+    const answer: LogsAnswer = await api.json(key, 'logs', {
+      ...parameters,
+      ...(cursor !== null && { cursor }),
+    })
+    all.push(...answer.entries)
+    cursor = answer.next
+    if (cursor !== null) await between()
+  } while (cursor !== null)
+  return all
+}
+
+describe('logs', () => {
+  it('has every entry once over all pages, in order, while others arrive', async () => {
+    const { project, key } = api.addProject()
+    const other = api.addProject()
+    const rows = randomRows(project.id, 700, Math.random)
+    const entries = await store(clickhouse, rows)
+    await store(clickhouse, randomRows(other.project.id, 50, Math.random))
+    const expected = newestFirst(entries)
+    for (const order of ['desc', 'asc']) {
+      const found = await pages(key, { ...range, order, limit: '97' }, () =>
+        store(
+          clickhouse,
+          randomRows(project.id, 3, Math.random).map((row) => ({ ...row, receivedMs: Date.now() + 60_000 })),
+        ),
+      )
+      expect(found).toEqual(order === 'desc' ? expected : expected.toReversed())
+    }
+  })
+
+  it('copies metadata with integers of any size', async () => {
+    const { project, key } = api.addProject()
+    const metadata = String.raw`{"big":123456789012345678901234567890,"a\\":1.50,"n":null}`
+    await store(clickhouse, [{ projectId: project.id, metadata }])
+    const text = await (await api.get(key, 'logs')).text()
+    expect(text).toContain(`"metadata":${metadata}}`)
+  })
+})
