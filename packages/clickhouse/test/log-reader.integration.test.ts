@@ -30,6 +30,12 @@ afterAll(async () => {
 
 const messages: LogQuery = { sql: (from) => `SELECT message ${from}` }
 
+/** A query that would take a quarter of an hour, with rows from the start. @param mark is in its text */
+const slowQuery = (mark: string): LogQuery => ({
+  sql: () =>
+    `SELECT '${mark}', sleepEachRow(0.01), repeat('y', 100000) FROM numbers(100000) SETTINGS max_block_size = 10, max_threads = 1`,
+})
+
 /** How many queries with this text run. */
 const running = async (text: string): Promise<number> =>
   (
@@ -59,23 +65,16 @@ describe('a query', () => {
   })
 
   it('that takes too long fails, also after its first rows', async () => {
-    const slow: LogQuery = {
-      sql: (from) =>
-        `SELECT id, sleepEachRow(0.001) ${from} SETTINGS max_block_size = 100, max_threads = 1, function_sleep_max_microseconds_per_block = 1000000000`,
-    }
-    const reading = reader.rows(projectId, slow, { signal: never, limits: { timeMs: 600 } })
+    const reading = reader.rows(projectId, slowQuery(''), { signal: never, limits: { timeMs: 600 } })
     await expect(reading).rejects.toMatchObject({ limit: 'time', cause: { code: '159' } })
   })
 
   it.each(['at once', 'after its first rows'])('ends in ClickHouse when its reader goes %s', async (when) => {
     const mark = randomUUID()
-    const slow: LogQuery = {
-      sql: (from) =>
-        `SELECT id, '${mark}', sleepEachRow(0.01) ${from} SETTINGS max_block_size = ${when === 'at once' ? 200 : 10}, max_threads = 1, function_sleep_max_microseconds_per_block = 1000000000`,
-    }
     const gone = new AbortController()
     const reading = (async () => {
-      for await (const _rows of reader.stream(projectId, slow, { signal: gone.signal })) gone.abort()
+      for await (const _rows of reader.stream(projectId, slowQuery(mark), { signal: gone.signal }))
+        if (when !== 'at once') gone.abort()
     })()
     const ended = expect(reading).rejects.toThrow()
     if (when === 'at once') {
@@ -88,12 +87,9 @@ describe('a query', () => {
 
   it('ends in ClickHouse when its reader has enough', async () => {
     const mark = randomUUID()
-    const slow: LogQuery = {
-      sql: (from) =>
-        `SELECT id, '${mark}', repeat('y', 1000), sleepEachRow(0.001) ${from} SETTINGS max_block_size = 100, max_threads = 1, function_sleep_max_microseconds_per_block = 1000000000`,
-    }
-    for await (const rows of reader.stream(projectId, slow, { signal: never })) {
+    for await (const rows of reader.stream(projectId, slowQuery(mark), { signal: never })) {
       expect(rows.length).toBeGreaterThan(0)
+      expect(await running(mark)).toBe(1)
       break
     }
     await expect.poll(() => running(mark)).toBe(0)
