@@ -11,6 +11,8 @@ export interface Services {
   readonly dataDir: string
   readonly redisUrl: string
   readonly clickhouse: ClickHouseAccess
+  /** Of a user who can only read entries, if there is one. */
+  readonly readAccess?: ClickHouseAccess
   readonly processes: Readonly<Record<'redis' | 'clickhouse', SupervisedProcess>>
   /** Stops the processes, immediately with `force`. Deletes the data directory if it is a temporary one. */
   stop(options?: { force?: boolean }): Promise<void>
@@ -38,6 +40,7 @@ export async function startServices(options: ServicesOptions = {}): Promise<Serv
       dataDir: supervisor.dataDir,
       redisUrl: redis.url,
       clickhouse: clickhouse.access,
+      readAccess: clickhouse.readAccess,
       processes: { redis: redis.process, clickhouse: clickhouse.process },
       stop: (how) => supervisor.stop(how),
     }
@@ -78,7 +81,7 @@ export interface InstallationOptions extends ServicesOptions {
 export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
   const { prefix = 'sluice', note = () => undefined, earlier } = options
   const services = options.services ?? (await startServices(options))
-  const { supervisor, redisUrl, clickhouse } = services
+  const { supervisor, redisUrl, clickhouse, readAccess = clickhouse } = services
   try {
     await migrate(clickhouse, await readMigrations(migrationsFolder))
     const project = await withRegistry({ redisUrl, prefix }, async (registry, redis) => {
@@ -96,7 +99,7 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
     const [api, worker, query] = await Promise.all([
       startApi(supervisor, { ...options.api, redisUrl, prefix }),
       startWorker(supervisor, { ...options.worker, redisUrl, prefix, clickhouse }),
-      options.query && startQuery(supervisor, { ...options.query, redisUrl, prefix, clickhouse }),
+      options.query && startQuery(supervisor, { ...options.query, redisUrl, prefix, clickhouse: readAccess }),
     ])
     return {
       ...services,
