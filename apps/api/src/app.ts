@@ -1,3 +1,4 @@
+import { forwardingCheck, toProblem } from '@sluice/access'
 import type { Logger, Readiness } from '@sluice/runtime'
 import {
   fastify,
@@ -13,13 +14,12 @@ import type { Socket } from 'node:net'
 import { ConnectionGuard } from './connections/connection-guard.ts'
 import type { ConnectionLimits } from './connections/connection-limits.ts'
 import { createHttpServer } from './connections/http-server.ts'
-import { forwardingCheck } from './connections/trusted-proxies.ts'
 import { ContentDecoder } from './intake/content-encoding.ts'
 import { OTHER, type RequestCounts } from './metrics/request-counts.ts'
 import { logsPaths, REQUEST_ID_PATTERN } from './http-contract.ts'
 import { collectOperations } from './openapi/document.ts'
 import { livezOperation, readyzOperation } from './openapi/operations.ts'
-import { Problem, sendProblem, toProblem } from './problems.ts'
+import { Problem, problems, sendProblem } from './problems.ts'
 import { Admission, type IntakeDependencies } from './routes/admission.ts'
 import { logsRoute } from './routes/logs.ts'
 import { protocolRoutes } from './routes/protocols.ts'
@@ -72,7 +72,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     request: FastifyRequest,
     reply: FastifyReply,
   ): void {
-    const problem = toProblem(error, request.id, dependencies.logger)
+    const problem = toProblem(problems, error, request.id, dependencies.logger)
     // A request with an invalid URL has no admission, not even null.
     if (request.admission instanceof Admission) request.admission.problem = problem.code
     void sendProblem(reply, problem)

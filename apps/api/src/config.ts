@@ -1,3 +1,4 @@
+import { parseTrustedProxies } from '@sluice/access'
 import {
   canSharePorts,
   commonSettings,
@@ -8,7 +9,6 @@ import {
   type SettingsOf,
 } from '@sluice/runtime'
 import { traceSettings } from '@sluice/traces'
-import { parseTrustedProxies } from './connections/trusted-proxies.ts'
 import { overloadSettings, overloadThresholds, type OverloadThresholds } from './overload/settings.ts'
 import { rateLimitSettings } from './rate-limits/settings.ts'
 import { sampleSettings } from './traces/request-traces.ts'

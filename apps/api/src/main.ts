@@ -1,3 +1,4 @@
+import { Authenticator, KeyUsage } from '@sluice/access'
 import {
   Dependencies,
   exportProcess,
@@ -29,8 +30,6 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import packageJson from '../package.json' with { type: 'json' }
 import { buildApp } from './app.ts'
-import { Authenticator } from './authentication/authenticator.ts'
-import { KeyUsage } from './authentication/key-usage.ts'
 import { followChunks } from './chunks/chunk-follower.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
@@ -110,7 +109,12 @@ await runProcess({
     const registry = new Registry(redis, names.registryPrefix, clock.nowMs)
     const registryCheck = stoppedAtEnd(new RegistryCheck({ redis, identity: registry.identity, logger }))
     const usage = resources.adopt(new KeyUsage(registry.keys, logger), (started) => started.close())
-    const authenticator = new Authenticator(registry, { usage, wallMs: clock.nowMs, monotonicMs })
+    const authenticator = new Authenticator(registry, {
+      scope: 'ingest',
+      usage,
+      wallMs: clock.nowMs,
+      monotonicMs,
+    })
     subscriber.on('message', (_channel: string, change: string) => authenticator.invalidate(change))
     resources.defer(
       keepSubscribed(subscriber, registry.changesChannel, (error) => {

@@ -1,6 +1,6 @@
+import { clientErrors, commonProblems, HttpProblem, problemBody, type ProblemExtra } from '@sluice/access'
 import { type EntryErrorCode, limits } from '@sluice/schema'
-import { ClockError, type Logger } from '@sluice/runtime'
-import type { FastifyError, FastifyReply } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Answer, sendAnswer } from './answer.ts'
 
@@ -33,25 +33,17 @@ export const problems = {
     title: 'The idempotency key is malformed',
     detail: 'An Idempotency-Key is 1 to 255 visible ASCII characters, sent once.',
   },
-  bad_request: { status: 400, title: 'The request is malformed', detail: 'The request is not valid HTTP.' },
-  unauthorized: {
-    status: 401,
-    title: 'The API key is missing or invalid',
-    detail: 'Send the header "Authorization: Bearer <API_KEY>" with a valid key.',
-  },
-  forbidden: { status: 403, title: 'The API key lacks the required scope' },
-  not_found: { status: 404, title: 'The path does not exist', detail: 'Send logs to /v1/logs.' },
-  project_not_found: { status: 404, title: "The API key's project is deleted or disabled" },
+  bad_request: commonProblems.bad_request,
+  unauthorized: commonProblems.unauthorized,
+  forbidden: commonProblems.forbidden,
+  not_found: { ...commonProblems.not_found, detail: 'Send logs to /v1/logs.' },
+  project_not_found: commonProblems.project_not_found,
   method_not_allowed: {
     status: 405,
     title: 'The method is not allowed for this path',
     detail: 'Send logs with POST.',
   },
-  request_timeout: {
-    status: 408,
-    title: 'The request took too long to arrive',
-    detail: 'The request did not arrive in time.',
-  },
+  request_timeout: commonProblems.request_timeout,
   body_too_large: {
     status: 413,
     title: 'The body is too large',
@@ -79,43 +71,19 @@ export const problems = {
     detail:
       'The service remembers no further Idempotency-Key of the project at present. Retry later, or send more entries per request.',
   },
-  too_many_failed_attempts: {
-    status: 429,
-    title: 'Too many unknown API keys came from this address',
-    detail: 'Too many unknown API keys came from your address. Retry later.',
-  },
-  headers_too_large: {
-    status: 431,
-    title: 'The headers are too large',
-    detail: 'Send fewer or shorter headers.',
-  },
-  internal_error: {
-    status: 500,
-    title: 'The server failed unexpectedly',
-    detail: 'Retry with backoff. If the error persists, report the request id.',
-  },
+  too_many_failed_attempts: commonProblems.too_many_failed_attempts,
+  headers_too_large: commonProblems.headers_too_large,
+  internal_error: commonProblems.internal_error,
   unsupported_transfer_encoding: {
     status: 501,
     title: 'The transfer encoding is not supported',
     detail:
       'Send a Content-Length or "Transfer-Encoding: chunked". Compress the content with Content-Encoding.',
   },
-  overloaded: {
-    status: 503,
-    title: 'The service is overloaded',
-    detail: 'More entries arrive than can be stored at present. Retry later.',
-  },
-  queue_unavailable: {
-    status: 503,
-    title: 'The queue is unavailable',
-    detail: 'The queue did not answer in time. Retry.',
-  },
-  not_ready: { status: 503, title: 'The process is not ready' },
-  shutting_down: {
-    status: 503,
-    title: 'The process is shutting down',
-    detail: 'Retry; another process will answer.',
-  },
+  overloaded: commonProblems.overloaded,
+  queue_unavailable: commonProblems.queue_unavailable,
+  not_ready: commonProblems.not_ready,
+  shutting_down: commonProblems.shutting_down,
 } as const satisfies Record<string, { status: number; title: string; detail?: string }>
 
 export type ProblemCode = keyof typeof problems
@@ -128,30 +96,13 @@ export interface FieldError {
   readonly message: string
 }
 
-interface ProblemExtra {
-  readonly errors?: readonly FieldError[]
-  readonly headers?: Readonly<Record<string, string>>
-  /** Why the scanner has rejected the body: what was read of it is charged. */
-  readonly cause?: Error
-}
-
 /**
- * An error that is returned as a problem document (RFC 9457). When it is thrown, nothing has been enqueued. The exception is
- * `queue_unavailable`: the entries may have been enqueued.
+ * A problem of this API. When it is thrown, nothing has been enqueued. The exception is `queue_unavailable`: the entries may have been
+ * enqueued. Its cause is why the scanner has rejected the body: what was read of it is charged.
  */
-export class Problem extends Error {
-  override name = 'Problem'
-  readonly code: ProblemCode
-  readonly errors: readonly FieldError[]
-  readonly headers: Readonly<Record<string, string>>
-
-  /** @param detail explains to the sender what is wrong with this request, if the usual detail of the code does not */
-  constructor(code: ProblemCode, detail?: string, extra: ProblemExtra = {}) {
-    const usual: { title: string; detail?: string } = problems[code]
-    super(detail ?? usual.detail ?? `${usual.title}.`, { cause: extra.cause })
-    this.code = code
-    this.errors = extra.errors ?? []
-    this.headers = extra.headers ?? {}
+export class Problem extends HttpProblem<ProblemCode> {
+  constructor(code: ProblemCode, detail?: string, extra?: ProblemExtra) {
+    super(problems, code, detail, extra)
   }
 }
 
@@ -175,53 +126,16 @@ export function retryLater({ min, max }: RetryRange, random: number, detail?: st
   return retryAfter('overloaded', min + Math.floor(random * (max - min + 1)), detail)
 }
 
-/** The problem document as JSON. */
-export function problemBody({ code, message, errors }: Problem, requestId: string): string {
-  const { status, title } = problems[code]
-  return JSON.stringify({
-    type: `urn:sluice:problem:${code}`,
-    title,
-    status,
-    detail: message,
-    code,
-    requestId,
-    ...(errors.length === 0 ? {} : { errors }),
-  })
-}
-
 /** Sends a problem document, or what the clients of the route expect instead. */
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   const { request } = reply
   const answer = request.routeOptions.config?.reject?.(problem, request.id, request.headers)
   if (answer !== undefined) return sendAnswer(reply.headers(problem.headers), answer)
   return reply
-    .code(problems[problem.code].status)
+    .code(problem.status)
     .headers(problem.headers)
     .type('application/problem+json')
     .send(problemBody(problem, request.id))
-}
-
-/** The problems that errors of a client become, by the code of the error. The detail is there if it is not the usual one. */
-const clientErrors: Readonly<Record<string, readonly [code: ProblemCode, detail?: string]>> = {
-  FST_ERR_BAD_URL: ['bad_request', 'The path of the URL cannot be decoded.'],
-  FST_ERR_MAX_PARAM_LENGTH: ['not_found'],
-  FST_ERR_REOPENED_CLOSE_SERVER: ['shutting_down'],
-  // A client that disconnects during its upload is not a fault of the server, and it will not read the response.
-  ECONNRESET: ['bad_request', 'The body is incomplete.'],
-  // Of the parser of HTTP.
-  HPE_HEADER_OVERFLOW: ['headers_too_large'],
-  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout'],
-}
-
-/** The problem for an error that a handler or Fastify threw. An unknown error is a fault of the server: the problem reveals nothing about it. */
-export function toProblem(error: FastifyError, requestId: string, logger: Logger): Problem {
-  if (error instanceof Problem) return error
-  // Without the time, the rows of a request would have no day of expiry. Redis has not replied since the process started.
-  if (error instanceof ClockError) return retryAfter('queue_unavailable', 1)
-  const known = clientErrors[error.code]
-  if (known !== undefined) return new Problem(...known)
-  logger.error({ err: error, requestId }, 'request failed unexpectedly')
-  return new Problem('internal_error')
 }
 
 /** The problem for a request that Node's HTTP parser or its timeouts rejected before it was complete. */

@@ -37,7 +37,7 @@ export interface RecentLag {
 
 export interface ProcessReport {
   readonly id: string
-  readonly role: 'api' | 'worker'
+  readonly role: 'api' | 'worker' | 'query'
   readonly host: string
   readonly pid: number
   readonly version: string

@@ -39,5 +39,7 @@ export function registryNames(prefix: string) {
     apiKey: (keyHash: string): string => `${prefix}:key:${keyHash}`,
     /** Hash: key id → key hash. */
     keyIds: `${prefix}:key-ids`,
+    /** String: the hash of the key of a session, or of a link with which one can be begun. */
+    session: (kind: 'session' | 'link', tokenHash: string): string => `${prefix}:${kind}:${tokenHash}`,
   }
 }

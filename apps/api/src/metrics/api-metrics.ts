@@ -1,6 +1,6 @@
 import type { AddObserver } from '@sluice/queue'
 import type { Metrics } from '@sluice/ops'
-import type { Authenticator } from '../authentication/authenticator.ts'
+import type { Authenticator } from '@sluice/access'
 import type { Intake } from '../intake/intake.ts'
 import type { BodyBudget } from '../overload/body-budget.ts'
 import type { OverloadMonitor, OverloadStatus } from '../overload/overload-monitor.ts'

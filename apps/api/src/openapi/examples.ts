@@ -1,5 +1,6 @@
+import { problemBody } from '@sluice/access'
 import { limits } from '@sluice/schema'
-import { Problem, problemBody, type ProblemCode } from '../problems.ts'
+import { Problem, type ProblemCode } from '../problems.ts'
 
 const minimal = { level: 'info', message: 'Checked out' }
 

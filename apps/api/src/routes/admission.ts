@@ -1,7 +1,7 @@
 import type { Project } from '@sluice/projects'
 import type { Span } from '@sluice/traces'
 import type { FastifyReply } from 'fastify'
-import type { Authenticator } from '../authentication/authenticator.ts'
+import type { Authenticator } from '@sluice/access'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import type { RequestIdentity, WriteOnce } from '../idempotency/idempotency.ts'
 import type { ContentDecoder } from '../intake/content-encoding.ts'

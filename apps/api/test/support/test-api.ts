@@ -1,3 +1,5 @@
+import { Authenticator } from '@sluice/access'
+import { authenticatorOptions, FakeRegistry } from '@sluice/access/testing'
 import { HttpConnection } from '@sluice/harness'
 import { shardNames } from '@sluice/queue'
 import { createLogger, type Readiness } from '@sluice/runtime'
@@ -5,7 +7,6 @@ import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fas
 import { randomUUIDv7 } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import { buildApp, type AppDependencies } from '../../src/app.ts'
-import { Authenticator } from '../../src/authentication/authenticator.ts'
 import { ChunkWriter, type ChunkWriterOptions } from '../../src/chunks/chunk-writer.ts'
 import { connectionLimits } from '../../src/connections/connection-limits.ts'
 import { idempotentWriter } from '../../src/idempotency/idempotency.ts'
@@ -15,7 +16,6 @@ import { BodyBudget, type BodyLimits } from '../../src/overload/body-budget.ts'
 import { projectRateLimits } from '../../src/rate-limits/project-rate-limits.ts'
 import { FakeBuckets } from './fake-buckets.ts'
 import { FakeQueue } from './fake-queue.ts'
-import { authenticatorOptions, FakeRegistry } from './fake-registry.ts'
 import { FakeSignals } from './fake-signals.ts'
 
 /** The time of receipt of every request. */

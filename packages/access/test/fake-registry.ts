@@ -57,6 +57,7 @@ export class FakeRegistry {
 
 /** What an authenticator needs, besides the registry. */
 export const authenticatorOptions = {
+  scope: 'ingest' as const,
   usage: { recordUse: () => undefined },
   wallMs: () => Date.now(),
   monotonicMs: () => performance.now(),

@@ -1,6 +1,5 @@
 import { hashApiKey, isWellFormedApiKey, type Project, type Scope } from '@sluice/projects'
 import { LRUCache } from 'lru-cache'
-import { Problem, retryAfter } from '../problems.ts'
 import {
   type Credential,
   credentialLimits,
@@ -11,10 +10,13 @@ import {
 } from './credentials.ts'
 import { attemptLimits, FailedAttempts } from './failed-attempts.ts'
 import type { KeyUsage } from './key-usage.ts'
+import { type CommonProblemCode, commonProblems, HttpProblem, type ProblemExtra } from './problems.ts'
 
 const SCHEME = /^bearer +(\S+)$/i
 
 export interface AuthenticatorOptions {
+  /** What keys must allow. */
+  readonly scope: Scope
   /** Records each key that a request is authenticated with. */
   readonly usage: Pick<KeyUsage, 'recordUse'>
   /** The clock of all API processes: keys expire by it. It may throw ClockError. */
@@ -66,7 +68,7 @@ export class Authenticator {
   }
 
   /**
-   * The project that the key of an Authorization header may ingest into.
+   * The project of the key in an Authorization header.
    *
    * @param client the sender of the request; its address is read only if the key must be looked up
    * @param identified called with the project of a valid key, before the scope of the key and the state of the project are checked
@@ -79,7 +81,15 @@ export class Authenticator {
     client: { readonly ip: string; readonly socket: object },
     identified?: (project: Project) => void,
   ): Promise<Project> {
-    const keyHash = this.#hashOf(header, client.socket)
+    return this.authenticateHash(this.#hashOf(header, client.socket), client, identified)
+  }
+
+  /** As `authenticate`, for the hash of a key: of a session. */
+  async authenticateHash(
+    keyHash: string,
+    client: { readonly ip: string },
+    identified?: (project: Project) => void,
+  ): Promise<Project> {
     const cached = this.#peek(keyHash)
     if (cached === undefined) this.cacheMisses += 1
     else this.cacheHits += 1
@@ -87,9 +97,10 @@ export class Authenticator {
     if (credential === 'unknown' || !this.#isValid(credential)) throw unauthorized()
     const { record, project } = credential
     if (project !== undefined) identified?.(project)
-    if (!record.scopes.includes('ingest')) throw new Problem('forbidden', missingScopeDetail(record.scopes))
+    const { scope } = this.#options
+    if (!record.scopes.includes(scope)) throw problem('forbidden', missingScopeDetail(scope, record.scopes))
     if (project?.enabled !== true)
-      throw new Problem('project_not_found', `The project ${record.projectId} is deleted or disabled.`)
+      throw problem('project_not_found', `The project ${record.projectId} is deleted or disabled.`)
     this.#options.usage.recordUse(keyHash, this.#options.wallMs())
     return project
   }
@@ -144,7 +155,7 @@ export class Authenticator {
     if (credential !== 'unknown') return credential
     if (familiar === undefined) {
       const waitMs = this.#failedAttempts.record(address, nowMs)
-      if (waitMs > 0) throw retryAfter('too_many_failed_attempts', Math.ceil(waitMs / 1_000))
+      if (waitMs > 0) throw problem('too_many_failed_attempts', undefined, retryIn(Math.ceil(waitMs / 1_000)))
     } else if (familiar.project !== undefined && this.#isValid(familiar)) {
       // All others keep their records.
       this.keysLost += 1
@@ -191,24 +202,32 @@ export class Authenticator {
     const share = this.#failedAttempts.hasAttempts(address, nowMs) ? 1 : attemptLimits.spareShare
     const isBusy = this.#lookups.size >= credentialLimits.lookupsMax * share
     if (isBusy || !this.#failedAttempts.hasTotal(share, nowMs)) {
-      throw retryAfter('overloaded', 1, 'Too many API keys are being checked. Retry.')
+      throw problem('overloaded', 'Too many API keys are being checked. Retry.', retryIn(1))
     }
   }
 }
 
 function orUnavailable(lookup: Promise<Credential>): Promise<Credential> {
   return lookup.catch(() => {
-    throw retryAfter('queue_unavailable', 1, 'The API key cannot be checked at present. Retry.')
+    throw problem('queue_unavailable', 'The API key cannot be checked at present. Retry.', retryIn(1))
   })
 }
 
 /** The detail of a `forbidden` problem. Only the owner of the key gets it. */
-function missingScopeDetail(scopes: readonly Scope[]): string {
+function missingScopeDetail(scope: Scope, scopes: readonly Scope[]): string {
   const existing = scopes.map((scope) => `"${scope}"`).join(', ')
-  return `The request needs the scope "ingest". The API key has ${existing === '' ? 'no scope' : `the scope ${existing}`}.`
+  return `The request needs the scope "${scope}". The API key has ${existing === '' ? 'no scope' : `the scope ${existing}`}.`
 }
 
 /** One response for every kind of invalid key: the kind would help only an attacker who guesses keys. */
-function unauthorized(): Problem {
-  return new Problem('unauthorized', undefined, { headers: { 'www-authenticate': 'Bearer' } })
+function unauthorized(): HttpProblem<CommonProblemCode> {
+  return problem('unauthorized', undefined, { headers: { 'www-authenticate': 'Bearer' } })
 }
+
+const problem = (
+  code: CommonProblemCode,
+  detail: string | undefined,
+  extra?: ProblemExtra,
+): HttpProblem<CommonProblemCode> => new HttpProblem(commonProblems, code, detail, extra)
+
+const retryIn = (seconds: number): ProblemExtra => ({ headers: { 'retry-after': String(seconds) } })

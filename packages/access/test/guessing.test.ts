@@ -1,10 +1,10 @@
 import { generateApiKey } from '@sluice/projects'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { Authenticator } from '../../src/authentication/authenticator.ts'
-import { credentialLimits } from '../../src/authentication/credentials.ts'
-import { attemptLimits } from '../../src/authentication/failed-attempts.ts'
-import { Problem } from '../../src/problems.ts'
-import { authenticatorOptions, FakeRegistry } from '../support/fake-registry.ts'
+import { Authenticator } from '../src/authenticator.ts'
+import { credentialLimits } from '../src/credentials.ts'
+import { attemptLimits } from '../src/failed-attempts.ts'
+import { HttpProblem as Problem } from '../src/problems.ts'
+import { authenticatorOptions, FakeRegistry } from './fake-registry.ts'
 
 const { addressBurst, spareShare, totalBurst, totalPerSecond } = attemptLimits
 const GUESSER = '192.0.2.66'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { addressGroup } from '../../src/authentication/failed-attempts.ts'
+import { addressGroup } from '../src/failed-attempts.ts'
 
 it.each([
   ['192.0.2.1', '192.0.2.1'],

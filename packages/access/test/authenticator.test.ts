@@ -1,9 +1,9 @@
 import { generateApiKey } from '@sluice/projects'
 import { setImmediate } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { Authenticator } from '../../src/authentication/authenticator.ts'
-import { Problem } from '../../src/problems.ts'
-import { authenticatorOptions, FakeRegistry } from '../support/fake-registry.ts'
+import { Authenticator } from '../src/authenticator.ts'
+import { HttpProblem as Problem } from '../src/problems.ts'
+import { authenticatorOptions, FakeRegistry } from './fake-registry.ts'
 
 const CLIENT = { ip: '192.0.2.1', socket: {} }
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { keyLookups } from '../../src/authentication/credentials.ts'
-import { FakeRegistry } from '../support/fake-registry.ts'
+import { keyLookups } from '../src/credentials.ts'
+import { FakeRegistry } from './fake-registry.ts'
 
 const registry = new FakeRegistry()
 const one = registry.addKey({ id: 'one' })

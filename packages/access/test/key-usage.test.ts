@@ -1,6 +1,6 @@
 import { createLogger } from '@sluice/runtime'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { KeyUsage, usageLimits } from '../../src/authentication/key-usage.ts'
+import { KeyUsage, usageLimits } from '../src/key-usage.ts'
 
 let written: [string, number][][]
 /** The registry's reply to a write. */

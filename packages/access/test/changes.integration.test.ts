@@ -3,9 +3,9 @@ import { Registry } from '@sluice/projects'
 import { connectRedis, installationNames, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, expect, inject, it, vi } from 'vitest'
-import { Authenticator } from '../../src/authentication/authenticator.ts'
-import { Problem } from '../../src/problems.ts'
-import { authenticatorOptions } from '../support/fake-registry.ts'
+import { Authenticator } from '../src/authenticator.ts'
+import { HttpProblem as Problem } from '../src/problems.ts'
+import { authenticatorOptions } from './fake-registry.ts'
 
 const CLIENT = { ip: '192.0.2.1', socket: {} }
 

@@ -1,0 +1,92 @@
+import type { Authenticator } from '@sluice/access'
+import { hashApiKey, isWellFormedApiKey, type Project, sessionLimits, type Sessions } from '@sluice/projects'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Problem, retryAfter } from './problems.ts'
+
+const COOKIE = 'sluice_session'
+const SESSION_COOKIE = new RegExp(`(?:^|; ?)${COOKIE}=([A-Za-z0-9_-]+)(?:;|$)`)
+const SESSION_PATH = '/v1/query/session'
+
+/** `same-origin` is the explorer itself, and `none` a user who enters an address. Other clients than browsers do not send it. */
+const sitesAllowed: readonly unknown[] = [undefined, 'same-origin', 'none']
+
+/** Who may read: a key in the header `Authorization`, or a session of the explorer, which stands for a key. */
+export class ReadAccess {
+  readonly #authenticator: Authenticator
+  readonly #sessions: Sessions
+
+  constructor(authenticator: Authenticator, sessions: Sessions) {
+    this.#authenticator = authenticator
+    this.#sessions = sessions
+  }
+
+  /** The project that a request may read. @throws Problems of the authenticator */
+  async projectOf({ headers, ip, socket }: FastifyRequest): Promise<Project> {
+    const token = SESSION_COOKIE.exec(headers.cookie ?? '')?.[1]
+    if (headers.authorization !== undefined || token === undefined)
+      return this.#authenticator.authenticate(headers.authorization, { ip, socket })
+    const keyHash = await available(this.#sessions.find(token))
+    if (keyHash === undefined) throw new Problem('unauthorized', 'The session has ended. Sign in again.')
+    return this.#authenticator.authenticateHash(keyHash, { ip })
+  }
+
+  /** Signs in and out. A change that a page of another origin asks for is refused. */
+  addRoutes(app: FastifyInstance): void {
+    app.addHook('onRequest', async ({ method, headers }) => {
+      if (method === 'GET') return
+      const { origin, host } = headers
+      const isForeign = origin !== undefined && (!URL.canParse(origin) || new URL(origin).host !== host)
+      if (isForeign || !sitesAllowed.includes(headers['sec-fetch-site'])) throw new Problem('cross_origin')
+    })
+    app.get(SESSION_PATH, async (request) => ({ project: (await this.projectOf(request)).id }))
+    app.post(SESSION_PATH, async (request, reply) => {
+      const { key } = (request.body ?? {}) as { readonly key?: unknown }
+      if (typeof key !== 'string') throw new Problem('invalid_body')
+      if (!isWellFormedApiKey(key)) throw new Problem('unauthorized')
+      const keyHash = hashApiKey(key)
+      const project = await this.#authenticator.authenticateHash(keyHash, { ip: request.ip })
+      await this.#begin(keyHash, request, reply)
+      return { project: project.id }
+    })
+    app.delete(SESSION_PATH, async (request, reply) => {
+      const token = SESSION_COOKIE.exec(request.headers.cookie ?? '')?.[1]
+      if (token !== undefined) await available(this.#sessions.end(token))
+      return setCookie(request, reply, '', 0).code(204).send()
+    })
+    app.get('/open', async (request, reply) => {
+      const { token } = request.query as { readonly token?: unknown }
+      const keyHash = typeof token === 'string' ? await available(this.#sessions.useLink(token)) : undefined
+      if (keyHash !== undefined) {
+        // The key may have been revoked since.
+        await this.#authenticator.authenticateHash(keyHash, { ip: request.ip })
+        await this.#begin(keyHash, request, reply)
+      }
+      // Without a session, the explorer asks for a key.
+      return reply.header('cache-control', 'no-store').redirect('/', 303)
+    })
+  }
+
+  async #begin(keyHash: string, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const token = await available(this.#sessions.begin(keyHash))
+    setCookie(request, reply, token, sessionLimits.sessionMs / 1_000)
+  }
+}
+
+function setCookie(
+  { protocol }: FastifyRequest,
+  reply: FastifyReply,
+  token: string,
+  seconds: number,
+): FastifyReply {
+  const secure = protocol === 'https' ? '; Secure' : ''
+  return reply.header(
+    'set-cookie',
+    `${COOKIE}=${token}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${seconds}${secure}`,
+  )
+}
+
+function available<T>(reply: Promise<T>): Promise<T> {
+  return reply.catch(() => {
+    throw retryAfter('queue_unavailable')
+  })
+}

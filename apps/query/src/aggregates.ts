@@ -1,0 +1,162 @@
+import type { LogReader, ReadOptions } from '@sluice/clickhouse'
+import type { Range } from './cursor.ts'
+import { entryColumns } from './entries.ts'
+import type { FieldSql } from './fields.ts'
+import { queryOf, type Selection } from './selection.ts'
+import { isoMicros } from './times.ts'
+
+export const aggregateLimits = {
+  /** Values of a field that a histogram distinguishes. The others are counted together. */
+  histogramValuesMax: 10,
+  /** The newest entries, of which the fields are read. */
+  sampleRows: 10_000,
+  /** Fields of the answer. */
+  fieldsMax: 1_000,
+} as const
+
+const SECOND_US = 1_000_000
+/** The steps of a histogram: those that divide the next unit, so that buckets begin at whole ones. */
+const stepsUs: readonly number[] = [
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500].map((ms) => ms * 1_000),
+  ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * SECOND_US),
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * 60 * SECOND_US),
+  ...[1, 2, 3, 6, 12].map((hours) => hours * 3_600 * SECOND_US),
+  ...[1, 2, 5, 10, 30, 100, 365, 1_000, 3_650].map((days) => days * 86_400 * SECOND_US),
+]
+
+/** The shortest step with which a range has at most so many buckets. */
+export function stepOf({ fromUs, untilUs }: Range, bucketsMax: number): bigint {
+  const fits = (step: bigint): boolean =>
+    untilUs <= fromUs || (untilUs - 1n) / step - fromUs / step < BigInt(bucketsMax)
+  const last = BigInt(stepsUs.at(-1) ?? 1)
+  let step = stepsUs.map(BigInt).find(fits) ?? last
+  // One bucket may be wanted of a range that a boundary of every step divides.
+  while (!fits(step)) step *= 10n
+  return step
+}
+
+export interface Bucket {
+  readonly from: string
+  counts: Record<string, number>
+  /** Of values that are not distinguished. */
+  other?: number
+}
+
+export interface Histogram {
+  readonly step_ms: number
+  readonly buckets: readonly Bucket[]
+  readonly total: number
+}
+
+/** Counts entries by time and by the values of a field. All buckets of the range are there, and '' counts those without the field. */
+export async function histogram(
+  reader: LogReader,
+  selection: Selection,
+  { by, isSmall, bucketsMax }: { by: FieldSql; isSmall: boolean; bucketsMax: number },
+  options: ReadOptions,
+): Promise<Histogram> {
+  const { projectId, range } = selection
+  // A field with few values needs no search for the most frequent ones.
+  const top = isSmall
+    ? undefined
+    : (await topValues(reader, selection, by, aggregateLimits.histogramValuesMax, options)).map(
+        ({ value }) => value,
+      )
+  const stepUs = stepOf(range, bucketsMax)
+  // Values that are not distinguished are one group: a field may have millions.
+  const value = top === undefined ? by.sql : `if(${by.sql} IN {top:Array(String)}, ${by.sql}, NULL)`
+  const query = queryOf(
+    selection,
+    (from) => `SELECT intDiv(toUnixTimestamp64Micro(timestamp), {step:Int64}) AS bucket, ${value} AS value,
+      count() AS entries ${from} GROUP BY bucket, value`,
+    { ...by.parameters, step: String(stepUs), ...(top !== undefined && { top }) },
+  )
+  const first = range.fromUs / stepUs
+  const count = range.untilUs <= range.fromUs ? 0n : (range.untilUs - 1n) / stepUs - first + 1n
+  const buckets = Array.from({ length: Number(count) }, (_, index): Bucket => ({
+    from: isoMicros((first + BigInt(index)) * stepUs),
+    counts: Object.create(null) as Record<string, number>,
+  }))
+  let total = 0
+  const rows = await reader.rows<{ bucket: number; value: string | null; entries: number }>(
+    projectId,
+    query,
+    options,
+  )
+  for (const { bucket, value: counted, entries } of rows) {
+    const its = buckets[bucket - Number(first)]
+    if (its === undefined) continue
+    total += entries
+    if (counted === null) its.other = entries
+    else its.counts[counted] = entries
+  }
+  return { step_ms: Number(stepUs) / 1_000, buckets, total }
+}
+
+export interface ValueCount {
+  readonly value: string
+  readonly count: number
+}
+
+/** The most frequent values of a field, '' for the entries without it. */
+function topValues(
+  reader: LogReader,
+  selection: Selection,
+  { sql, parameters }: FieldSql,
+  limit: number,
+  options: ReadOptions,
+): Promise<(ValueCount & { readonly total: number })[]> {
+  const query = queryOf(
+    selection,
+    (from) => `SELECT ${sql} AS value, count() AS count, sum(count) OVER () AS total ${from}
+      GROUP BY value ORDER BY count DESC, value LIMIT {limit:UInt32}`,
+    { ...parameters, limit },
+  )
+  return reader.rows(selection.projectId, query, options)
+}
+
+/** The most frequent values of a field, and how many entries match. Those without the field are no value. */
+export async function values(
+  reader: LogReader,
+  selection: Selection,
+  field: FieldSql,
+  limit: number,
+  options: ReadOptions,
+): Promise<{ values: ValueCount[]; total: number }> {
+  const rows = await topValues(reader, selection, field, limit + 1, options)
+  const present = rows.filter(({ value }) => value !== '').slice(0, limit)
+  return { values: present.map(({ value, count }) => ({ value, count })), total: rows[0]?.total ?? 0 }
+}
+
+/** The fields of the newest entries, the paths of their metadata included, and how many of them have each. */
+export async function fields(
+  reader: LogReader,
+  selection: Selection,
+  options: ReadOptions,
+): Promise<{ fields: { name: string; count: number }[]; sampled: number }> {
+  const columns = entryColumns.map((name) =>
+    ['id', 'timestamp', 'received_at'].includes(name) ? `'${name}'` : `if(${name} = '', '', '${name}')`,
+  )
+  const query = queryOf(
+    selection,
+    (from) => `SELECT name, count() AS count
+      FROM (SELECT ${['metadata', ...entryColumns].join(', ')} ${from} ORDER BY timestamp DESC LIMIT {sample:UInt32})
+      ARRAY JOIN arrayConcat([${columns.join(', ')}], arrayMap(path -> concat('metadata.', path), JSONAllPaths(metadata))) AS name
+      WHERE name != '' GROUP BY name ORDER BY count DESC, name LIMIT {fieldsMax:UInt32}`,
+    { sample: aggregateLimits.sampleRows, fieldsMax: aggregateLimits.fieldsMax },
+  )
+  const rows = await reader.rows<{ name: string; count: number }>(selection.projectId, query, options)
+  return { fields: rows, sampled: rows.find(({ name }) => name === 'id')?.count ?? 0 }
+}
+
+/** About how many entries a query would read: those of the project in its time range. */
+export async function estimateRows(
+  reader: LogReader,
+  selection: Selection,
+  options: ReadOptions,
+): Promise<number> {
+  const all = { ...selection, condition: { sql: 'true', parameters: {} } }
+  const query = queryOf(all, (from) => `EXPLAIN ESTIMATE SELECT message ${from}`)
+  const rows = await reader.rows<{ rows: number }>(selection.projectId, query, options)
+  return rows.reduce((sum, { rows: count }) => sum + count, 0)
+}

@@ -1,0 +1,135 @@
+import { type LogReader, ReadLimitError, type ReadLimit } from '@sluice/clickhouse'
+import type { Listing } from './cursor.ts'
+import { entryJson, type EntryRow, entrySelection } from './entries.ts'
+import { ID_ORDER, queryOf, type Selection } from './selection.ts'
+import { type Micros, microsOf } from './times.ts'
+
+export const searchLimits = {
+  /** The first window. A busy project has a page in it, and reading more would cost. */
+  firstWindowUs: 60_000_000n,
+  /** A window below it is not divided again: it is too expensive. */
+  windowMinUs: 1_000_000n,
+  /** Windows grow tenfold after a faster query, and threefold after a query that took less than `slowMs`. */
+  fastMs: 250,
+  slowMs: 1_000,
+  /** Of the entries of a page, as JSON. */
+  answerBytesMax: 16 * 1024 * 1024,
+} as const
+
+export interface Page {
+  readonly rows: readonly EntryRow[]
+  /** What is left. Undefined if nothing is. */
+  readonly rest: Listing | undefined
+  /** What ended the search before the page was full or the list had ended. */
+  readonly limitedBy: ReadLimit | undefined
+}
+
+export interface SearchOptions {
+  readonly reader: LogReader
+  readonly signal: AbortSignal
+  readonly timeMs: number
+  readonly monotonicMs: () => number
+}
+
+/**
+ * Reads a page of a list of entries, window by window from its beginning: most pages are in the first window, and a query of the whole range
+ * would read more. The page ends early at a limit, and the rest begins where the search ended.
+ *
+ * @throws ReadLimitError if not even the smallest window could be searched, and the errors of `LogReader`
+ */
+export async function readPage(
+  { projectId, condition }: Omit<Selection, 'range'>,
+  listing: Listing,
+  limit: number,
+  { reader, signal, timeMs, monotonicMs }: SearchOptions,
+): Promise<Page> {
+  const endMs = monotonicMs() + timeMs
+  const isNewestFirst = listing.order === 'desc'
+  const rows: EntryRow[] = []
+  let bytes = 0
+  let rest = withinLast(listing)
+  let isSearched = false
+  let widthUs: Micros = searchLimits.firstWindowUs
+  const pageEnd = (limitedBy?: ReadLimit): Page => ({ rows, rest: after(rest, rows.at(-1)), limitedBy })
+
+  while (rest.fromUs < rest.untilUs) {
+    const window = firstWindow(rest, widthUs)
+    const startedMs = monotonicMs()
+    const before = rows.length
+    const query = queryOf(
+      { condition, range: window },
+      (from) => `SELECT ${entrySelection} ${from}
+        AND received_at <= fromUnixTimestamp64Milli({receivedUntil:Int64}, 'UTC') ${afterLast(rest)}
+        ORDER BY timestamp ${listing.order}, ${ID_ORDER} ${listing.order} LIMIT {limit:UInt32}`,
+      {
+        limit: limit + 1 - rows.length,
+        receivedUntil: String(listing.receivedUntilMs),
+        lastTimestamp: String(rest.last?.timestampUs ?? 0n),
+        lastId: rest.last?.id ?? '',
+      },
+    )
+    try {
+      const remainingMs = Math.max(1, endMs - startedMs)
+      for await (const some of reader.stream<EntryRow>(projectId, query, {
+        signal,
+        limits: { timeMs: remainingMs },
+      }))
+        for (const row of some) {
+          if (rows.length === limit) return pageEnd()
+          rows.push(row)
+          bytes += entryJson(row).length
+          if (bytes > searchLimits.answerBytesMax) return pageEnd('bytes')
+        }
+    } catch (error) {
+      if (!(error instanceof ReadLimitError)) throw error
+      const canDivide = error.limit !== 'time' && window.untilUs - window.fromUs > searchLimits.windowMinUs
+      if (canDivide && monotonicMs() < endMs) {
+        rows.length = before
+        widthUs = max((window.untilUs - window.fromUs) / 10n, searchLimits.windowMinUs)
+        continue
+      }
+      // What has arrived is the beginning of the rest, in order.
+      if (!isSearched && rows.length === 0) throw error
+      return pageEnd(error.limit)
+    }
+    rest = isNewestFirst ? { ...rest, untilUs: window.fromUs } : { ...rest, fromUs: window.untilUs }
+    isSearched = true
+    widthUs *= growth(monotonicMs() - startedMs)
+    if (rest.fromUs < rest.untilUs && monotonicMs() >= endMs) return pageEnd('time')
+  }
+  return { rows, rest: undefined, limitedBy: undefined }
+
+  function growth(ms: number): bigint {
+    return ms < searchLimits.fastMs ? 10n : ms < searchLimits.slowMs ? 3n : 1n
+  }
+
+  function firstWindow({ fromUs, untilUs }: Listing, width: Micros): { fromUs: Micros; untilUs: Micros } {
+    if (untilUs - fromUs <= width) return { fromUs, untilUs }
+    return isNewestFirst ? { fromUs: untilUs - width, untilUs } : { fromUs, untilUs: fromUs + width }
+  }
+}
+
+/** The list without what is before its last entry. Those with the same timestamp are left to `afterLast`. */
+function withinLast(listing: Listing): Listing {
+  const { order, last, fromUs, untilUs } = listing
+  if (last === undefined) return listing
+  return order === 'desc'
+    ? { ...listing, untilUs: min(untilUs, last.timestampUs + 1n) }
+    : { ...listing, fromUs: max(fromUs, last.timestampUs) }
+}
+
+function afterLast({ order, last }: Listing): string {
+  if (last === undefined) return ''
+  return `AND (toUnixTimestamp64Micro(timestamp), ${ID_ORDER}) ${order === 'desc' ? '<' : '>'} ({lastTimestamp:Int64}, toUInt128({lastId:UUID}))`
+}
+
+/** The list after a row of its beginning. */
+function after(listing: Listing, row: EntryRow | undefined): Listing {
+  if (row === undefined) return listing
+  const last = { timestampUs: microsOf(row.timestamp), id: row.id }
+  const isInRest = listing.fromUs <= last.timestampUs && last.timestampUs < listing.untilUs
+  return isInRest ? { ...listing, last } : listing
+}
+
+const min = (a: Micros, b: Micros): Micros => (a < b ? a : b)
+const max = (a: Micros, b: Micros): Micros => (a > b ? a : b)

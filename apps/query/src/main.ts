@@ -1,0 +1,148 @@
+import { Authenticator, KeyUsage } from '@sluice/access'
+import { clickhouseAccessFrom, connectClickHouse, LogReader } from '@sluice/clickhouse'
+import { Dependencies, exportProcess, Heartbeat, Metrics, redisDependency, startOpsServer } from '@sluice/ops'
+import { Registry, RegistryCheck, Sessions } from '@sluice/projects'
+import {
+  connectRedis,
+  createLogger,
+  installationNames,
+  keepSubscribed,
+  processClock as clock,
+  readSettingsOrExit,
+  type RedisConnection,
+  RedisClock,
+  runProcess,
+  Semaphore,
+} from '@sluice/runtime'
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import packageJson from '../package.json' with { type: 'json' }
+import { ReadAccess } from './access.ts'
+import { buildApp } from './app.ts'
+import { readQueryConfig } from './config.ts'
+import { readExplorer } from './explorer.ts'
+import { exportQueries } from './query-metrics.ts'
+import { QuerySlots } from './query-slots.ts'
+import { Tails, tailsLimits } from './tail/tails.ts'
+import type { CompletePoint } from './visibility.ts'
+
+/** Below the time for which a credential is trusted. */
+const REDIS_TIMEOUT_MS = 1_000
+/** ClickHouse says why a query ends before the client gives it up. */
+const ANSWER_MARGIN_MS = 5_000
+/** Queries of tails and lookups, which take no slot. */
+const UNCOUNTED_QUERIES_MAX = 16
+
+const config = readSettingsOrExit('query', () => readQueryConfig(process.env))
+const logger = createLogger('query', config.LOG_LEVEL, config.LOG_FORMAT)
+const monotonicMs = (): number => clock.nowMs()
+
+await runProcess({
+  logger,
+  deadlineMs: config.SHUTDOWN_DEADLINE_MS,
+  start: async () => {
+    // A resource is released before those that it was made of: in the reverse order.
+    const resources = new AsyncDisposableStack()
+    const stoppedAtEnd = <Part extends { stop: () => unknown }>(part: Part): Part =>
+      resources.adopt(part, async (started) => void (await started.stop()))
+    const { registryPrefix } = installationNames(config.SLUICE_PREFIX)
+    const onError = (error: Error): void => logger.warn({ err: error }, 'redis connection failed')
+    const connect = (options: Parameters<typeof connectRedis>[1]): RedisConnection => {
+      const { REDIS_TLS_CA_FILE: tlsCaFile, REDIS_SENTINEL_PASSWORD: sentinelPassword } = config
+      const connection = connectRedis(config.REDIS_URL, { tlsCaFile, sentinelPassword, ...options })
+      return resources.adopt(connection.on('error', onError), (opened) => opened.disconnect())
+    }
+    const redis = connect({ failFast: true, commandTimeoutMs: REDIS_TIMEOUT_MS })
+    const subscriber = connect({ failFast: false })
+    const redisClock = stoppedAtEnd(
+      new RedisClock({ redis, key: registryPrefix, logger, wallMs: Date.now, monotonicMs }),
+    )
+    const wallMs = redisClock.nowMs
+    const registry = new Registry(redis, registryPrefix, wallMs)
+    const registryCheck = stoppedAtEnd(new RegistryCheck({ redis, identity: registry.identity, logger }))
+    const usage = resources.adopt(new KeyUsage(registry.keys, logger), (started) => started.close())
+    const authenticator = new Authenticator(registry, { scope: 'read', usage, wallMs, monotonicMs })
+    subscriber.on('message', (_channel: string, change: string) => authenticator.invalidate(change))
+    resources.defer(
+      keepSubscribed(subscriber, registry.changesChannel, (error) => {
+        logger.warn({ err: error }, 'not subscribed to key changes; they take effect when caches expire')
+      }),
+    )
+
+    const clickhouse = resources.adopt(
+      connectClickHouse(clickhouseAccessFrom(config), {
+        requestTimeoutMs: config.QUERY_TIME_MAX_MS + ANSWER_MARGIN_MS,
+        connectionsMax: config.QUERIES_MAX + UNCOUNTED_QUERIES_MAX,
+      }),
+      (opened) => opened.close(),
+    )
+    const reader = new LogReader(clickhouse, {
+      timeMs: config.QUERY_TIME_MAX_MS,
+      rowsMax: config.QUERY_ROWS_READ_MAX,
+      bytesMax: config.QUERY_BYTES_READ_MAX,
+      memoryBytesMax: config.QUERY_MEMORY_BYTES_MAX,
+    })
+    // Not known yet: nothing says how far the queue is stored.
+    const completePoint: CompletePoint = { until: () => Promise.resolve(null) }
+
+    const metrics = new Metrics({ app: 'query', version: packageJson.version })
+    const slots = new QuerySlots(config.QUERIES_MAX, config.PROJECT_QUERIES_MAX)
+    const stopping = new AbortController()
+    resources.defer(() => stopping.abort())
+    const permits = new Semaphore(tailsLimits.behindMax, stopping.signal)
+    const tails = new Tails({ reader, completePoint, permits, logger })
+    const readiness = (): { ready: boolean; reasons: string[] } => {
+      const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
+      const reasons = [...connection, ...redisClock.readiness.reasons, ...registryCheck.readiness.reasons]
+      return { ready: reasons.length === 0, reasons }
+    }
+    const redisCheck = redisDependency(redis)
+    const dependencies = stoppedAtEnd(new Dependencies({ checks: () => [redisCheck], monotonicMs }))
+    exportProcess(metrics, { readiness, dependencies, registry: registryCheck, logger })
+    const heartbeat = new Heartbeat({
+      redis,
+      prefix: config.SLUICE_PREFIX,
+      processId: randomUUID(),
+      role: 'query',
+      host: hostname(),
+      pid: process.pid,
+      version: packageJson.version,
+      readiness,
+      monotonicMs,
+      logger,
+    })
+    resources.defer(() => heartbeat.leave())
+    const app = buildApp({
+      access: new ReadAccess(authenticator, new Sessions(redis, registryPrefix)),
+      reader,
+      completePoint,
+      slots,
+      tails,
+      metrics: exportQueries(metrics, { slots, tails }),
+      timeMaxMs: config.QUERY_TIME_MAX_MS,
+      explorer: readExplorer(fileURLToPath(new URL('../../explorer/dist', import.meta.url))),
+      wallMs,
+      clock,
+      logger,
+      readiness,
+      trustedProxies: config.trustedProxies,
+    })
+
+    redisClock.start()
+    const url = await app.listen({ host: config.QUERY_HOST, port: config.QUERY_PORT })
+    for (const part of [usage, registryCheck, dependencies, heartbeat]) part.start()
+    const ops = await startOpsServer({
+      host: config.OPS_HOST,
+      port: config.OPS_PORT,
+      readiness,
+      dependencies: () => dependencies.status,
+      metrics: metrics.page,
+    })
+    resources.defer(() => ops.close())
+    // Released first: requests in flight need all of the above.
+    resources.defer(async () => void (await app.close()))
+    logger.info({ url, opsUrl: ops.url }, 'listening')
+    return { opsUrl: ops.url, stop: () => resources.disposeAsync() }
+  },
+})

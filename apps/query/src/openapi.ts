@@ -1,0 +1,70 @@
+import packageJson from '../package.json' with { type: 'json' }
+import { type OperationName, operations, type Parameters } from './parameters.ts'
+import { problems } from './problems.ts'
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+const problem: JsonObject = {
+  description: 'A problem document (RFC 9457).',
+  content: {
+    'application/problem+json': {
+      schema: {
+        type: 'object',
+        required: ['type', 'title', 'status', 'detail', 'code', 'requestId'],
+        properties: { code: { type: 'string', enum: Object.keys(problems) } },
+      },
+    },
+  },
+}
+
+const answers: Partial<Record<OperationName, readonly string[]>> = {
+  tail: ['text/event-stream'],
+  export: ['application/x-ndjson', 'text/csv'],
+}
+
+/** The OpenAPI document, made of the parameters by which requests are read. */
+export function openapiDocument(): JsonObject {
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'Sluice queries',
+      version: packageJson.version,
+      summary: 'Reads the log entries of a project.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/' }],
+    security: [{ apiKey: [] }],
+    components: {
+      securitySchemes: {
+        apiKey: {
+          type: 'http',
+          scheme: 'bearer',
+          description: "A project's API key with the scope `read`.",
+        },
+      },
+    },
+    paths: Object.fromEntries(
+      (Object.keys(operations) as OperationName[]).map((name) => [
+        `/v1/query/${name}`,
+        { get: operation(name) },
+      ]),
+    ),
+  }
+}
+
+function operation(name: OperationName): JsonObject {
+  const { summary, parameters }: { summary: string; parameters: Parameters } = operations[name]
+  const content = Object.fromEntries((answers[name] ?? ['application/json']).map((type) => [type, {}]))
+  return {
+    operationId: name,
+    summary,
+    parameters: Object.entries(parameters).map(([parameter, { description, schema, absent }]) => ({
+      name: parameter,
+      in: 'query',
+      description,
+      required: absent === undefined,
+      schema,
+    })),
+    responses: { 200: { description: 'The answer.', content }, default: problem },
+  }
+}

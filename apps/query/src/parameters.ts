@@ -1,0 +1,201 @@
+import { idTimeMs } from '@sluice/rows'
+import { parseQuery, type Query, queryLimits } from '@sluice/query-language'
+import { isId } from './cursor.ts'
+import { type FieldSql, fieldSql } from './fields.ts'
+import { Problem } from './problems.ts'
+import { type Moment, parseMoment } from './times.ts'
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+/** A parameter in the address of a request. */
+export interface Parameter<T> {
+  readonly description: string
+  readonly schema: JsonObject
+  /** @returns undefined if the value is not allowed. Throws a Problem of its own, if it has one */
+  readonly read: (text: string) => T | undefined
+  /** Of a request without it. Undefined for one that is required. */
+  readonly absent?: { readonly value: T }
+}
+
+export type Parameters = Readonly<Record<string, Parameter<unknown>>>
+export type ValuesOf<P extends Parameters> = {
+  readonly [Name in keyof P]: P[Name] extends Parameter<infer T> ? T : never
+}
+
+const NAME_CHARACTERS_MAX = 256
+
+function moment(description: string, usual: string): Parameter<Moment> {
+  const value = parseMoment(usual) ?? { fromNowMs: 0 }
+  return {
+    description: `${description} ISO 8601, or relative to now: \`-15m\`, \`-1h\`, \`-7d\`, \`now\`.`,
+    schema: { type: 'string', default: usual },
+    read: parseMoment,
+    absent: { value },
+  }
+}
+
+function integer(description: string, minimum: number, maximum: number, usual: number): Parameter<number> {
+  return {
+    description,
+    schema: { type: 'integer', minimum, maximum, default: usual },
+    read: (text) => {
+      const value = /^\d{1,9}$/.test(text) ? Number(text) : -1
+      return value >= minimum && value <= maximum ? value : undefined
+    },
+    absent: { value: usual },
+  }
+}
+
+function oneOf<const T extends string>(description: string, values: readonly [T, ...T[]]): Parameter<T> {
+  return {
+    description,
+    schema: { type: 'string', enum: values, default: values[0] },
+    read: (text) => values.find((value) => value === text),
+    absent: { value: values[0] },
+  }
+}
+
+function optional<T>({ absent: _absent, ...parameter }: Parameter<T>): Parameter<T | undefined> {
+  return { ...parameter, absent: { value: undefined } }
+}
+
+const id: Parameter<string> = {
+  description: 'The id of an entry.',
+  schema: { type: 'string', format: 'uuid' },
+  read: (text) => (isId(text) ? text : undefined),
+}
+
+export interface NamedField extends FieldSql {
+  readonly name: string
+}
+
+const field: Parameter<NamedField> = {
+  description: 'A column or a path in the metadata, as in a query.',
+  schema: { type: 'string', maxLength: NAME_CHARACTERS_MAX },
+  read: (name) => {
+    const found = name.length > NAME_CHARACTERS_MAX ? undefined : fieldSql(name)
+    return found && { ...found, name }
+  },
+}
+
+export interface ParsedQuery {
+  readonly text: string
+  readonly query: Query
+}
+
+const ALL = parseQuery('')
+
+const query: Parameter<ParsedQuery> = {
+  description: 'Which entries, in the query language. Empty: all.',
+  schema: { type: 'string', maxLength: queryLimits.lengthMax, default: '' },
+  read: (text) => {
+    const parsed = parseQuery(text)
+    if ('query' in parsed) return { text, query: parsed.query }
+    throw new Problem('invalid_query', parsed.errors[0]?.message, { errors: parsed.errors })
+  },
+  ...('query' in ALL && { absent: { value: { text: '', query: ALL.query } } }),
+}
+
+const after = optional<string>({
+  ...id,
+  description:
+    'The id of an entry: the answer waits, at most 10 s, until this entry and everything that was accepted before it can be seen.',
+  // The time of another id is not one.
+  read: (text) => (isId(text) && text[14] === '7' && idTimeMs(text) > 0 ? text : undefined),
+})
+
+const common = {
+  query,
+  from: moment('The earliest timestamp, included.', '-15m'),
+  until: moment('The latest timestamp, not included.', 'now'),
+  after,
+}
+
+const text = (description: string): Parameter<string> => ({
+  description,
+  schema: { type: 'string' },
+  read: (given) => given,
+})
+
+/** The parameters of each operation, by the last part of its path. */
+export const operations = {
+  logs: {
+    summary: 'Entries, newest first',
+    parameters: {
+      ...common,
+      order: oneOf('Newest or oldest first. Entries with the same timestamp are ordered by their ids.', [
+        'desc',
+        'asc',
+      ]),
+      limit: integer('The maximum number of entries.', 1, 1_000, 100),
+      cursor: optional(
+        text(
+          '`next` of the page before, with the same query. The time range and the order are those of the first page.',
+        ),
+      ),
+    },
+  },
+  histogram: {
+    summary: 'Counts of entries by time and the values of a field',
+    parameters: {
+      ...common,
+      by: optional({ ...field, description: 'The field whose values are counted. Default: `level`.' }),
+      buckets: integer('The maximum number of buckets.', 1, 500, 60),
+    },
+  },
+  fields: { summary: 'The fields that matching entries have', parameters: common },
+  values: {
+    summary: 'The most frequent values of a field',
+    parameters: { ...common, field, limit: integer('The maximum number of values.', 1, 1_000, 10) },
+  },
+  context: {
+    summary: 'The entries around one',
+    parameters: {
+      id,
+      query,
+      before: integer('How many older entries.', 0, 1_000, 20),
+      after_count: integer('How many newer entries.', 0, 1_000, 20),
+      same: optional(oneOf('Only entries with the same service.', ['service'])),
+    },
+  },
+  tail: {
+    summary: 'Entries as they arrive, as server-sent events',
+    parameters: {
+      query,
+      from: optional({ ...common.from, description: 'Also the entries that were received after this time.' }),
+    },
+  },
+  export: {
+    summary: 'All entries, oldest first',
+    parameters: { ...common, format: oneOf('The format.', ['ndjson', 'csv']) },
+  },
+} as const satisfies Readonly<Record<string, { summary: string; parameters: Parameters }>>
+
+export type OperationName = keyof typeof operations
+export type ParametersOf<Name extends OperationName> = ValuesOf<(typeof operations)[Name]['parameters']>
+
+/** Reads the parameters of a request. @throws Problem `invalid_parameter` for unknown ones too: they may be misspelt */
+export function readParameters<P extends Parameters>(
+  known: P,
+  given: Readonly<Record<string, unknown>>,
+): ValuesOf<P> {
+  const fail = (parameter: string, message: string): never => {
+    throw new Problem('invalid_parameter', `${parameter} ${message}.`, { errors: [{ parameter, message }] })
+  }
+  for (const name of Object.keys(given))
+    if (!Object.hasOwn(known, name)) fail(name.slice(0, NAME_CHARACTERS_MAX), 'is not a parameter here')
+  const values = Object.entries(known).map(([name, { read, absent, schema }]) => {
+    const value = given[name]
+    if (value === undefined) return [name, absent === undefined ? fail(name, 'is required') : absent.value]
+    if (typeof value !== 'string') return fail(name, 'may be given once')
+    const result = read(value)
+    return [name, result ?? fail(name, `must be ${expectation(schema)}`)]
+  })
+  return Object.fromEntries(values) as ValuesOf<P>
+}
+
+function expectation({ enum: choices, minimum, maximum, format }: JsonObject): string {
+  if (Array.isArray(choices)) return `one of ${choices.join(', ')}`
+  if (minimum !== undefined) return `an integer from ${String(minimum)} to ${String(maximum)}`
+  return format === 'uuid' ? 'the id of an entry' : 'valid: see the documentation'
+}

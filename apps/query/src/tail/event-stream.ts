@@ -1,0 +1,36 @@
+import { ignoreErrors } from '@sluice/runtime'
+import type { FastifyReply } from 'fastify'
+import { once } from 'node:events'
+import type { Sink } from './viewer.ts'
+
+/** Begins a response of server-sent events. */
+export function openStream(reply: FastifyReply): Sink {
+  const { raw } = reply
+  const headers = Object.entries(reply.getHeaders()).filter((header) => header[1] !== undefined)
+  reply.hijack()
+  raw.writeHead(200, {
+    ...Object.fromEntries(headers),
+    'content-type': 'text/event-stream',
+    'cache-control': 'no-store',
+    // nginx would keep events back.
+    'x-accel-buffering': 'no',
+  } as Record<string, string>)
+  raw.flushHeaders()
+  ignoreErrors(raw)
+  const closed = once(raw, 'close')
+  return {
+    // It may have been closed during a query.
+    write: (text) => void (raw.writableEnded || raw.write(text)),
+    get bufferedBytes() {
+      return raw.writableLength
+    },
+    drained: async () => {
+      if (raw.writableNeedDrain && !raw.destroyed) await Promise.race([once(raw, 'drain'), closed])
+    },
+    close: () => {
+      raw.end()
+      // One that reads nothing would never end.
+      if (raw.writableLength > 0) raw.destroy()
+    },
+  }
+}

@@ -1,0 +1,59 @@
+import { retryAfter } from '../problems.ts'
+import { ProjectTail, type TailDependencies } from './project-tail.ts'
+import type { Viewer } from './viewer.ts'
+
+export const tailsLimits = {
+  /** Viewers of a project in one process, and of all projects. Each may have a megabyte waiting. */
+  projectViewersMax: 200,
+  viewersMax: 500,
+  /** Viewers that are far behind, and read with queries of their own, at once. */
+  behindMax: 4,
+  /** How far behind a viewer may resume. */
+  resumeMs: 86_400_000,
+} as const
+
+/** The viewers of all projects. A project without viewers costs nothing. */
+export class Tails {
+  readonly #dependencies: TailDependencies
+  readonly #projects = new Map<string, ProjectTail>()
+  readonly #viewers = new Set<Viewer>()
+
+  constructor(dependencies: TailDependencies) {
+    this.#dependencies = dependencies
+  }
+
+  get viewers(): number {
+    return this.#viewers.size
+  }
+
+  /** @throws Problem `too_many_queries` if the project, or the process, has no room for another viewer */
+  requireRoom(projectId: string): void {
+    const ofProject = this.#projects.get(projectId)?.size ?? 0
+    if (ofProject >= tailsLimits.projectViewersMax || this.#viewers.size >= tailsLimits.viewersMax)
+      throw retryAfter('too_many_queries')
+  }
+
+  add(projectId: string, viewer: Viewer): void {
+    let tail = this.#projects.get(projectId)
+    if (tail === undefined) {
+      tail = new ProjectTail(projectId, this.#dependencies)
+      this.#projects.set(projectId, tail)
+    }
+    this.#viewers.add(viewer)
+    tail.add(viewer)
+  }
+
+  remove(projectId: string, viewer: Viewer): void {
+    this.#viewers.delete(viewer)
+    const tail = this.#projects.get(projectId)
+    tail?.remove(viewer)
+    if (tail?.size !== 0) return
+    tail.stop()
+    this.#projects.delete(projectId)
+  }
+
+  /** Disconnects all viewers. They resume with another process. */
+  close(): void {
+    for (const viewer of this.#viewers) viewer.options.sink.close()
+  }
+}

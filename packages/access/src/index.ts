@@ -1,0 +1,6 @@
+export * from './authenticator.ts'
+export * from './credentials.ts'
+export * from './failed-attempts.ts'
+export * from './key-usage.ts'
+export * from './problems.ts'
+export * from './trusted-proxies.ts'

@@ -1,0 +1,128 @@
+import type { ClickHouseClient } from '@clickhouse/client'
+import { ClickHouseError } from './insert-errors.ts'
+import { logsTable } from './tables.ts'
+
+/** What one query may cost ClickHouse. */
+export interface ReadLimits {
+  readonly timeMs: number
+  readonly rowsMax: number
+  readonly bytesMax: number
+  readonly memoryBytesMax: number
+}
+
+export type ReadLimit = 'rows' | 'bytes' | 'time' | 'memory'
+
+/** A query would exceed a limit, or has. */
+export class ReadLimitError extends Error {
+  override name = 'ReadLimitError'
+  readonly limit: ReadLimit
+
+  constructor(limit: ReadLimit, cause: unknown) {
+    super(`the query exceeds its limit of ${limit}`, { cause })
+    this.limit = limit
+  }
+}
+
+/** ClickHouse does not answer, or its connection broke. */
+export class ReadUnavailableError extends Error {
+  override name = 'ReadUnavailableError'
+}
+
+/** ClickHouse's codes of these limits: TOO_MANY_ROWS, TOO_MANY_BYTES, TIMEOUT_EXCEEDED, MEMORY_LIMIT_EXCEEDED, and of groups and results. */
+const limitsByCode: Readonly<Record<string, ReadLimit>> = {
+  158: 'rows',
+  159: 'time',
+  160: 'time',
+  241: 'memory',
+  307: 'bytes',
+  396: 'bytes',
+}
+
+/** A query of entries. All values of users are in the parameters. */
+export interface LogQuery {
+  /** @param from `FROM logs WHERE …`, to which conditions may be added with AND. Each query reads the table only by it */
+  readonly sql: (from: string) => string
+  readonly parameters?: Readonly<Record<string, unknown>>
+}
+
+export interface ReadOptions {
+  /** Ends the query, also in ClickHouse. */
+  readonly signal: AbortSignal
+  /** Limits that are lower than usual. */
+  readonly limits?: Partial<ReadLimits>
+}
+
+/** Node rounds, and ClickHouse takes 0 as no limit. */
+const TIME_MIN_MS = 1
+
+/**
+ * Reads entries. This is the only place that makes such queries: each of them concerns one project, changes nothing, has limits, and ends when
+ * its connection is closed.
+ */
+export class LogReader {
+  readonly #client: Pick<ClickHouseClient, 'query'>
+  readonly #limits: ReadLimits
+
+  /** @param client with a request timeout that is longer than `limits.timeMs` */
+  constructor(client: Pick<ClickHouseClient, 'query'>, limits: ReadLimits) {
+    this.#client = client
+    this.#limits = limits
+  }
+
+  /** @throws ReadLimitError, ReadUnavailableError, ClickHouseError, and the reason of the signal */
+  async *stream<Row>(
+    projectId: string,
+    { sql, parameters }: LogQuery,
+    { signal, limits }: ReadOptions,
+  ): AsyncGenerator<Row[]> {
+    const { timeMs, rowsMax, bytesMax, memoryBytesMax } = { ...this.#limits, ...limits }
+    signal.throwIfAborted()
+    try {
+      const result = await this.#client.query({
+        query: sql(`FROM ${logsTable} WHERE project_id = {project:String}`),
+        query_params: { ...parameters, project: projectId },
+        format: 'JSONEachRow',
+        // A query of a user may be too long for a URL.
+        use_multipart_params_auto: true,
+        abort_signal: signal,
+        clickhouse_settings: {
+          // 1 would not allow the settings below. ClickHouse ends only such queries when their connection is closed.
+          readonly: '2',
+          cancel_http_readonly_queries_on_client_close: 1,
+          wait_end_of_query: 0,
+          max_execution_time: Math.max(TIME_MIN_MS, timeMs) / 1_000,
+          timeout_overflow_mode: 'throw',
+          max_rows_to_read: String(rowsMax),
+          max_bytes_to_read: String(bytesMax),
+          read_overflow_mode: 'throw',
+          max_memory_usage: String(memoryBytesMax),
+          date_time_output_format: 'iso',
+          output_format_json_quote_64bit_integers: 0,
+        },
+      })
+      // The client heeds the signal until the response begins.
+      const close = (): void => result.close()
+      signal.addEventListener('abort', close, { once: true })
+      try {
+        for await (const rows of result.stream<Row>()) yield rows.map((row) => row.json())
+      } finally {
+        signal.removeEventListener('abort', close)
+        result.close()
+      }
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!(error instanceof ClickHouseError))
+        throw new ReadUnavailableError('ClickHouse does not answer', { cause: error })
+      const limit = limitsByCode[error.code]
+      throw limit === undefined ? error : new ReadLimitError(limit, error)
+    }
+    signal.throwIfAborted()
+  }
+
+  /** All rows of a query with a small result. @throws as `stream` */
+  async rows<Row>(projectId: string, query: LogQuery, options: ReadOptions): Promise<Row[]> {
+    const all: Row[] = []
+    for await (const rows of this.stream<Row>(projectId, query, options)) all.push(...rows)
+    return all
+  }
+}
