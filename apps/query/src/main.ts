@@ -2,9 +2,12 @@ import { Authenticator, KeyUsage } from '@sluice/access'
 import { clickhouseAccessFrom, connectClickHouse, LogReader } from '@sluice/clickhouse'
 import { Dependencies, exportProcess, Heartbeat, Metrics, redisDependency, startOpsServer } from '@sluice/ops'
 import { Registry, RegistryCheck, Sessions } from '@sluice/projects'
+import { Completeness } from '@sluice/queue'
 import {
   connectRedis,
   createLogger,
+  DurabilityCheck,
+  durableRedis,
   installationNames,
   keepSubscribed,
   processClock as clock,
@@ -25,10 +28,11 @@ import { readExplorer } from './explorer.ts'
 import { exportQueries } from './query-metrics.ts'
 import { QuerySlots } from './query-slots.ts'
 import { Tails, tailsLimits } from './tail/tails.ts'
-import type { CompletePoint } from './visibility.ts'
 
 /** Below the time for which a credential is trusted. */
 const REDIS_TIMEOUT_MS = 1_000
+/** Within the timeout. */
+const REPLICATION_WAIT_MS = 800
 /** ClickHouse says why a query ends before the client gives it up. */
 const ANSWER_MARGIN_MS = 5_000
 /** Queries of tails and lookups, which take no slot. */
@@ -48,13 +52,26 @@ await runProcess({
       resources.adopt(part, async (started) => void (await started.stop()))
     const { registryPrefix } = installationNames(config.SLUICE_PREFIX)
     const onError = (error: Error): void => logger.warn({ err: error }, 'redis connection failed')
+    const access = { tlsCaFile: config.REDIS_TLS_CA_FILE, sentinelPassword: config.REDIS_SENTINEL_PASSWORD }
     const connect = (options: Parameters<typeof connectRedis>[1]): RedisConnection => {
-      const { REDIS_TLS_CA_FILE: tlsCaFile, REDIS_SENTINEL_PASSWORD: sentinelPassword } = config
-      const connection = connectRedis(config.REDIS_URL, { tlsCaFile, sentinelPassword, ...options })
+      const connection = connectRedis(config.REDIS_URL, { ...access, ...options })
       return resources.adopt(connection.on('error', onError), (opened) => opened.disconnect())
     }
     const redis = connect({ failFast: true, commandTimeoutMs: REDIS_TIMEOUT_MS })
     const subscriber = connect({ failFast: false })
+    const durable = resources.adopt(
+      durableRedis(redis, {
+        ...access,
+        url: config.REDIS_URL,
+        replicas: config.REDIS_REPLICAS_ACK,
+        waitMs: REPLICATION_WAIT_MS,
+        onError,
+      }),
+      (opened) => opened.close(),
+    )
+    const durability = stoppedAtEnd(
+      new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, durable, logger }),
+    )
     const redisClock = stoppedAtEnd(
       new RedisClock({ redis, key: registryPrefix, logger, wallMs: Date.now, monotonicMs }),
     )
@@ -83,8 +100,13 @@ await runProcess({
       bytesMax: config.QUERY_BYTES_READ_MAX,
       memoryBytesMax: config.QUERY_MEMORY_BYTES_MAX,
     })
-    // Not known yet: nothing says how far the queue is stored.
-    const completePoint: CompletePoint = { until: () => Promise.resolve(null) }
+    const completePoint = new Completeness({
+      durable,
+      prefix: config.SLUICE_PREFIX,
+      shards: config.QUEUE_SHARDS,
+      redisMs: redisClock.knownMs,
+      wallMs: Date.now,
+    })
 
     const metrics = new Metrics({ app: 'query', version: packageJson.version })
     const slots = new QuerySlots(config.QUERIES_MAX, config.PROJECT_QUERIES_MAX)
@@ -131,7 +153,7 @@ await runProcess({
 
     redisClock.start()
     const url = await app.listen({ host: config.QUERY_HOST, port: config.QUERY_PORT })
-    for (const part of [usage, registryCheck, dependencies, heartbeat]) part.start()
+    for (const part of [usage, durability, registryCheck, dependencies, heartbeat]) part.start()
     const ops = await startOpsServer({
       host: config.OPS_HOST,
       port: config.OPS_PORT,

@@ -72,8 +72,8 @@ export interface CompletenessOptions {
   readonly prefix: string
   /** The shards of this process' setting. Others that are in use are learnt. */
   readonly shards: number
-  /** The clock that stamps entries, ms since 1970: of Redis. */
-  readonly redisMs: () => number
+  /** The clock that stamps entries, ms since 1970: of Redis. Undefined before it is known. */
+  readonly redisMs: () => number | undefined
   /** The clock of this process. Of the two, the earlier one counts: a clock that was set forward must not say what is complete. */
   readonly wallMs: () => number
   readonly clock?: MonotonicClock
@@ -110,7 +110,6 @@ export class Completeness {
    * No entry that was received by this time becomes visible after this promise has settled.
    *
    * @returns ms since 1970; null if it is not known
-   * @throws ClockError before Redis has replied
    */
   until(): Promise<number | null> {
     const atMs = this.#clock.nowMs()
@@ -121,10 +120,10 @@ export class Completeness {
 
   async #ask(atMs: number): Promise<number | null> {
     const { redisMs, wallMs, prefix } = this.#options
+    const nowMs = Math.min(redisMs() ?? Number.NaN, wallMs())
+    if (Number.isNaN(nowMs)) return null
     // While Redis is slow, chunks take longer to come into the queue, too.
-    const closedMs = Math.floor(
-      Math.min(redisMs(), wallMs()) - completenessLimits.settleMs - 2 * this.#roundTripMs,
-    )
+    const closedMs = Math.floor(nowMs - completenessLimits.settleMs - 2 * this.#roundTripMs)
     // Shard 0 is asked first: a shard that is not known then adds nothing that was received by the time that shard 0 has closed.
     await this.#askShard(queueNames(prefix), closedMs)
     const others = Array.from({ length: this.#shards - 1 }, (_, i) => queueNames(prefix, i + 1))

@@ -52,9 +52,14 @@ export class RedisClock extends RegularCheck<RedisClockOptions> {
    * @throws ClockError before Redis has replied
    */
   readonly nowMs = (): number => {
-    if (this.#best === undefined) throw new ClockError('the time of Redis is not known yet')
-    return Math.floor(this.options.monotonicMs() + this.#best.offsetMs)
+    const nowMs = this.knownMs()
+    if (nowMs === undefined) throw new ClockError('the time of Redis is not known yet')
+    return nowMs
   }
+
+  /** `nowMs`, but undefined before Redis has replied. */
+  readonly knownMs = (): number | undefined =>
+    this.#best && Math.floor(this.options.monotonicMs() + this.#best.offsetMs)
 
   /** Ready when the time is known, and the wall clock of this process agrees with it. */
   get readiness(): Readiness {
