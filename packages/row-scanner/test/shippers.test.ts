@@ -26,7 +26,10 @@ const scanner = new Scanner({ reserve: () => ID }, () => (nowMs += 1), pieces)
 const prefix = textPrefix(stamp)
 
 /** What a scan makes of a body, in the form of the reference. */
-function outcomeOf(scan: () => ScannedRecords & { readonly items?: readonly unknown[] }): Records | string {
+function outcomeOf(
+  scan: () => ScannedRecords & { readonly items?: readonly unknown[] },
+  form: (column: string) => string = comparable,
+): Records | string {
   try {
     const { rejected, pieces: found, ...rest } = scan()
     const rows = found.flatMap((piece) => {
@@ -40,7 +43,7 @@ function outcomeOf(scan: () => ScannedRecords & { readonly items?: readonly unkn
           .split('\t')
           .map((value) => value.replaceAll(/\\(.)/gs, (_, letter: string) => letters[letter] ?? letter))
         return {
-          columns: withoutId(values.slice(0, -1)).map(comparable),
+          columns: withoutId(values.slice(0, -1)).map(form),
           metadata: JSON.parse(values.at(-1) ?? '') as unknown,
         }
       }),
@@ -446,7 +449,31 @@ const many = (count: number, name = 'a'): object =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`${name}_${i}`, i]))
 const deep = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
 
-it('records above the limits are rejected, and numbered names are found in any number of names', () => {
+/** Names and values with sizes around the limits, some of which need escapes. */
+const anyLarge = fc
+  .array(
+    fc.tuple(
+      fc.oneof(
+        fc.constantFrom('message', 'stack', 'service', 'url', 'é', '"\ud800'),
+        fc.string({ maxLength: 3 }),
+      ),
+      fc.oneof(
+        fc
+          .tuple(
+            fc.constantFrom('x', '😀', 'é', '"', '\u0001', '\ud800'),
+            fc.constantFrom(255, 257, 8_193, 30_000, 65_300, 65_400, 65_500, 65_536, 65_537, 200_000),
+          )
+          .map(([character, count]) => character.repeat(count)),
+        fc.integer({ min: 1, max: 25 }).map(deep),
+        fc.constantFrom(10, 255, 256, 257, 5_000).map((count) => many(count)),
+        fc.jsonValue({ maxDepth: 2 }),
+      ),
+    ),
+    { minLength: 1, maxLength: 5 },
+  )
+  .map((members) => Object.fromEntries(members.filter(([name]) => !/^\d+$/.test(name))))
+
+it('records above the limits are repaired, and numbered names are found in any number of names', () => {
   const logs = [
     { message: 'x'.repeat(limits.messageCharactersMax + 1) },
     { message: 'x', stack: ['é'.repeat(limits.stackCharactersMax), ''] },
@@ -460,15 +487,53 @@ it('records above the limits are rejected, and numbered names are found in any n
     { message: 'x', metadata: many(200), ...many(50), a: 1, a_2: 2, a_2_2: 3 },
     { message: 'x', metadata: many(200, 'originalLevel'), level: 'fatal', originalLevel: 1 },
     { message: 'x', metadata: many(1_000) },
+    { ...many(1_000), message: 'x', level: 'fatal', sluiceRepaired: 'by the client' },
+    { a: 'x'.repeat(limits.metadataBytesMax), b: deep(40), c: '\ud800', d: many(300) },
+    { stack: '\ud800', a: ['\udc00x', { b: '\ud83d\ude00\ud83d' }], '\ud800': { c: [deep(15), 1] } },
+    ...fc.sample(anyLarge, { numRuns: 8, seed: 1 }),
   ]
-  const body = Buffer.from(JSON.stringify(logs))
-  expect(outcomeOf(() => scanner.scanRecords('Datadog', body, prefix))).toEqual(
-    expected(() => datadogReference(body, prefix)),
+  for (const log of logs) {
+    const body = Buffer.from(JSON.stringify(log))
+    expect(outcomeOf(() => scanner.scanRecords('Datadog', body, prefix))).toEqual(
+      expected(() => datadogReference(body, prefix)),
+    )
+    expectWithinLimits(outcomeOf(() => scanner.scanRecords('Datadog', body, prefix), String))
+    const document = Buffer.from(`{"create":{"_index":"a"}}\n${JSON.stringify(log)}\n`)
+    expect(outcomeOf(() => scanner.scanBulk(document, prefix, null))).toEqual(
+      expected(() => bulkReference(document, prefix, null)),
+    )
+    const event = Buffer.from(JSON.stringify({ event: log, fields: { a_1: 1, a: 2 }, a_2: 3 }))
+    expect(outcomeOf(() => scanner.scanRecords('HecEvents', event, prefix))).toEqual(
+      expected(() => hecReference(event, prefix)),
+    )
+  }
+})
+
+/** Whether all that is stored is a valid entry. */
+function expectWithinLimits(stored: Records | string): void {
+  for (const { columns, metadata } of typeof stored === 'string' ? [] : stored.rows) {
+    const [, , , timestamp = '', level, environment, source, service, url, pathname, message, stack] = columns
+    const given = { level, environment, source, service, url, pathname, message, stack, metadata }
+    const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
+    const entry = { message: '', ...set, timestamp: `${timestamp.replace(' ', 'T')}Z` }
+    const { errors } = scanner.scan(
+      Buffer.from(JSON.stringify(entry)),
+      prefix,
+      false,
+      ({ errors: found }) => ({ errors: [...found] }),
+    )
+    expect(errors).toEqual([])
+  }
+}
+
+it('lines and events that are long are cut', () => {
+  const lines = Buffer.from(`${'é'.repeat(65_537)}\nx\n${'x'.repeat(65_536)}`)
+  const origin = { metadata: { host: 'a' } }
+  expect(outcomeOf(() => scanner.scanHecLines(lines, prefix, origin))).toEqual(
+    expected(() => hecLinesReference(lines, prefix, origin)),
   )
-  const events = Buffer.from(
-    logs.map((event) => JSON.stringify({ event, fields: { a_1: 1, a: 2 }, a_2: 3 })).join(''),
-  )
-  expect(outcomeOf(() => scanner.scanRecords('HecEvents', events, prefix))).toEqual(
-    expected(() => hecReference(events, prefix)),
+  const event = Buffer.from(`{"event":[${'[1],'.repeat(40_000)}${'['.repeat(90)}${']'.repeat(90)}]}`)
+  expect(outcomeOf(() => scanner.scanRecords('HecEvents', event, prefix))).toEqual(
+    expected(() => hecReference(event, prefix)),
   )
 })

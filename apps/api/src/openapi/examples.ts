@@ -1,4 +1,3 @@
-import { limits } from '@sluice/schema'
 import { Problem, problemBody, type ProblemCode } from '../problems.ts'
 
 const minimal = { level: 'info', message: 'Checked out' }
@@ -54,7 +53,8 @@ export const acceptedExamples = {
 export const otlpAcceptedExample = {
   partialSuccess: {
     rejectedLogRecords: '1',
-    errorMessage: `1 of 2 records were rejected (too_long 1). Record 1: /message must have at most ${limits.messageCharactersMax} characters.`,
+    errorMessage:
+      '1 of 2 records were rejected (wrong_type 1). Record 1: an element of logRecords must be an object.',
   },
 } as const
 

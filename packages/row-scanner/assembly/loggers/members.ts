@@ -1,4 +1,6 @@
+import * as codes from '../codes'
 import { Literal } from '../literals'
+import { Metadata } from '../metadata'
 import { addNumbered, hashOf, isSame, Names, Taken } from '../names'
 import { NAME, Node, NODE_BYTES, REPEATED, Tape } from '../tape'
 
@@ -29,12 +31,11 @@ export class Members {
   first!: i32
   /** The place after the last name. Each is an i32. */
   last!: i32
-  /** How many members it may get: only then are names found by the table. */
+  /** How many members it may get: only then are names found by the table. Further ones go. */
   private room!: i32
   private isIndexed!: bool
-  /** The largest number that a name may get, and whether one would have got a larger one. */
+  /** The largest number that a name may get. A member that would need a larger one goes. */
   private numberMax!: i32
-  isCrowded!: bool
 
   clear(start: i32, room: i32, numberMax: i32 = i32.MAX_VALUE): void {
     this.first = start
@@ -42,7 +43,6 @@ export class Members {
     this.room = room
     this.isIndexed = false
     this.numberMax = numberMax
-    this.isCrowded = false
   }
 
   get count(): i32 {
@@ -69,9 +69,15 @@ export class Members {
     this.put(known === this.first || this.same(name, known) === 0 ? name : this.numbered(Node.of(name)))
   }
 
-  put(name: i32): void {
+  /** @param name 0 for that of a member that goes @returns whether it stays */
+  put(name: i32): bool {
+    if (name === 0 || this.count >= this.room) {
+      Metadata.note(codes.TOO_MANY_NAMES)
+      return false
+    }
     store<i32>(this.last, name)
     this.last += 4
+    return true
   }
 
   /** The same name before a place; 0 if there is none: it is then taken. */
@@ -90,8 +96,10 @@ export class Members {
     this.isIndexed = true
     for (let at = this.first; at < this.last; at += 4)
       if (!Taken.take(load<i32>(at))) store<i32>(at, -load<i32>(at))
-    for (let at = this.first; at < this.last; at += 4)
-      if (load<i32>(at) < 0) store<i32>(at, this.numbered(Node.of(-load<i32>(at))))
+    const end = this.last
+    this.last = this.first
+    for (let at = this.first; at < end; at += 4)
+      this.put(load<i32>(at) < 0 ? this.numbered(Node.of(-load<i32>(at))) : load<i32>(at))
   }
 
   private index(): void {
@@ -101,7 +109,7 @@ export class Members {
     this.isIndexed = true
   }
 
-  /** Adds the name with the first number that makes it a new one to the tape. */
+  /** Adds the name with the first number that makes it a new one to the tape. @returns 0 if the number would be too large */
   numbered(name: Node): i32 {
     if (!this.isIndexed) this.index()
     const node = Tape.end
@@ -111,11 +119,10 @@ export class Members {
       Tape.end = node
       Names.rewind(text)
       number += 1
-      if (number > this.numberMax) this.isCrowded = true
-      if (this.isCrowded) return changetype<i32>(name)
+      if (number > this.numberMax) return 0
     }
     Node.of(node).next = name.next
     return node
   }
 }
-export const MEMBERS_BYTES: i32 = 24
+export const MEMBERS_BYTES: i32 = 20
