@@ -221,8 +221,9 @@ describe('a push request', () => {
     const many = Array.from({ length: 400 }, (_, i) => pair(`name-${i}`, 'v'.repeat(200)))
     const large = [lineOf('c', 0, ...many), lineOf('d'.repeat(300_000)), lineOf('e'.repeat(600_000))]
     const late = embed(2, embed(1, field.varint(1, 10_000_000_000)), field.bytes(2, 'f'))
-    const streams = [stream('app=x', lineOf('a'), lineOf('b')), stream('{}', ...large, late)]
-    const response = await push(streams[0] ?? '')
+    const malformed = stream('app=x', lineOf('a'), lineOf('b'))
+    const streams = [malformed, stream('{}', ...large, late)]
+    const response = await push(malformed)
     expect(response.body).toMatch(/^All lines are rejected\. Line 0: has a stream without valid labels/)
     await push(Buffer.concat([...streams, stream('{}', lineOf('kept'))]))
     expect(api.queue.rows.map(({ message }) => message?.[0])).toEqual(['c', 'd', 'e', 'f', 'k'])
