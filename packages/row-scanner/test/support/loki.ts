@@ -91,14 +91,14 @@ const usable: Readonly<Record<keyof typeof roles, (value: string) => boolean>> =
 }
 
 function rowOf(
-  { nanos: given, message, metadata: { members: metadata, faults: ofLine } }: Line,
+  { nanos: sent, message, metadata: { members: metadata, faults: ofLine } }: Line,
   { members: labels, faults: ofStream }: Repaired,
   prefix: TextPrefix,
   hasRecords: boolean,
 ): string {
   const faults = new Set([...ofLine, ...ofStream])
-  const nanos = given !== undefined && given < END_NS ? given : 0n
-  if (nanos !== given) faults.add('invalid_timestamp')
+  const nanos = sent !== undefined && sent < END_NS ? sent : 0n
+  if (nanos !== sent) faults.add('invalid_timestamp')
   const all = [...metadata]
   const add = (member: Member): void => {
     const { name } = member
