@@ -49,15 +49,18 @@ export class Records {
   /**
    * Takes the draft as the next record. Its client cannot react to a rejected record: what is above a limit is repaired, and the metadata says so.
    *
-   * @param write adds the members of its metadata. Called again if the record is repaired
+   * @param write adds the members of its metadata. Called again if it is why the record is repaired
    * @returns 0, or why the request is rejected
    */
   static take(write: () => void): i32 {
     if (Records.count === recordsPerRequestMax) return TOO_MANY_RECORDS
-    Metadata.begin()
-    write()
-    Metadata.finish()
     repairStrings()
+    // Most records are as they were sent, and are written once; so are those of which a fault is known before.
+    if (Metadata.faults === 0) {
+      Metadata.begin()
+      write()
+      Metadata.finish()
+    }
     if (Metadata.faults !== 0) {
       Metadata.beginMarked()
       write()

@@ -146,11 +146,17 @@ function recordIn(message: Node): i32 {
 /** Adds members with new names, and those with another value under a name with a number. Clients repeat labels and records in metadata. */
 function join(to: Members, from: Members): void {
   const known = to.last
+  if (known === to.first) {
+    // Nothing to compare with: the names stay where they are, also those that are used.
+    to.first = from.first
+    to.last = from.last
+    return
+  }
   let isShared = false
   for (let at = from.first; at < from.last; at += 4) {
     const name = load<i32>(at)
     if (Node.of(name).has(USED)) continue
-    if (known === to.first || to.same(name, known) === 0) to.put(name)
+    if (to.same(name, known) === 0) to.put(name)
     else isShared = true
   }
   if (!isShared) return

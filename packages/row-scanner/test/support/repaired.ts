@@ -139,7 +139,7 @@ export function metadataOf(
 ): string {
   const bytesOfCommon = common.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
   const bytesMax = limits.metadataBytesMax - bytesOfCommon
-  const whole = writeMembers(members, bytesMax, faults)
+  const whole = faults.size === 0 ? writeMembers(members, bytesMax, faults) : []
   if (faults.size === 0) return `{${[...whole, ...common].join(',')}}`
   const kept = writeMembers(
     members.filter(([nameText]) => nameText !== `"${MARK}"`),
