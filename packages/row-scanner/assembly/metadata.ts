@@ -15,7 +15,7 @@ import {
   stops,
   translate,
 } from './strings'
-import { BYTES, CLEAN, HEX, Node, NODE_BYTES, OBJECT, REPEATED, STRING, TEXT } from './tape'
+import { ARRAY, BYTES, CLEAN, HEX, Node, NODE_BYTES, OBJECT, REPEATED, STRING, TEXT } from './tape'
 
 /** Says in the metadata of a record how it was repaired. A client's member with this name is not kept then. */
 const MARK: i32 = literal('sluiceRepaired')
@@ -33,6 +33,8 @@ const MEMBER_BYTES: i32 = 4
 const ELEMENT_BYTES: i32 = 1
 /** The mark with all codes. */
 export const MARK_BYTES: i32 = 128
+/** With as much room besides the mark, nothing has gone that would have had room without it. */
+const ROOM_BYTES: i32 = MARK_BYTES + 32
 
 /**
  * The metadata of a row: JSON without whitespace and without the values of repeated names, and otherwise as it was sent. It is in the body if
@@ -46,9 +48,15 @@ export class Metadata {
   private static limit: i32 = 0
   private static names: i32 = 0
   private static namesMax: i32 = 0
+  /** Whether there is room for the mark. */
   private static isMarked: bool = false
+  /** Whether a member has the name of the mark. */
+  private static isNamed: bool = false
   /** The objects and arrays that are open. */
   private static level: i32 = 0
+  /** Members that follow one another in the body and are copied at once: where they are there, and where they begin here. 0 for none. */
+  private static run: i32 = 0
+  private static runStart: i32 = 0
 
   static get bytes(): i32 {
     return Metadata.end - Metadata.start
@@ -74,7 +82,7 @@ export class Metadata {
     Metadata.beginAt(METADATA, metadataNamesMax)
   }
 
-  /** Begins metadata with a mark. */
+  /** Begins metadata with room for a mark. */
   static beginMarked(): void {
     Metadata.beginAt(METADATA, metadataNamesMax - 1)
     Metadata.reserve(MARK_BYTES)
@@ -86,6 +94,7 @@ export class Metadata {
     Metadata.names = 0
     Metadata.namesMax = namesMax
     Metadata.isMarked = false
+    Metadata.isNamed = false
     Metadata.level = 1
     Metadata.byte(OPEN_BRACE)
   }
@@ -106,14 +115,21 @@ export class Metadata {
     Metadata.start = start
     Metadata.end = start
     Metadata.limit = start + metadataBytesMax
+    Metadata.run = 0
   }
 
   static finish(): void {
-    if (Metadata.isMarked) Metadata.mark()
     Metadata.close(CLOSE_BRACE)
   }
 
-  private static mark(): void {
+  /** Whether a mark that turned out to be needed can be added to what was written. */
+  static get canMark(): bool {
+    const isShort = Metadata.names < Metadata.namesMax && Metadata.hasRoom(ROOM_BYTES)
+    return Metadata.isMarked || (isShort && !Metadata.isNamed)
+  }
+
+  static mark(): void {
+    Metadata.flush()
     const name = Literal.of(MARK)
     Metadata.copy(name.start - 1, name.end + 2)
     Metadata.byte(OPEN_BRACKET)
@@ -130,23 +146,27 @@ export class Metadata {
   static addMembers(object: i32): void {
     const end = Node.of(object).next
     for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
-      if (!Node.of(address).has(REPEATED)) Metadata.addMember(address)
+      if (!Node.of(address).has(REPEATED) && !Metadata.addMember(address)) return
   }
 
-  /** Adds a member. @param address its name @returns whether it stays */
+  /** Adds a member. @param address its name @returns false if no other has room */
   static addMember(address: i32): bool {
-    if (Metadata.isMarked && Literal.of(MARK).isName(Node.of(address))) return false
-    if (Metadata.isFull(MEMBER_BYTES)) return false
-    if (Metadata.names === Metadata.namesMax) Metadata.note(codes.TOO_MANY_NAMES)
-    else if (Metadata.member(address)) {
-      Metadata.names += 1
-      return true
+    if (Literal.of(MARK).isName(Node.of(address))) {
+      if (Metadata.isMarked) return true
+      Metadata.isNamed = true
     }
-    return false
+    if (Metadata.isFull(MEMBER_BYTES)) return false
+    if (Metadata.names === Metadata.namesMax) {
+      Metadata.note(codes.TOO_MANY_NAMES)
+      return false
+    }
+    if (Metadata.member(address)) Metadata.names += 1
+    return true
   }
 
   /** Adds members that were written before, each with a comma after it. */
   static addWritten(from: i32, end: i32): void {
+    Metadata.flush()
     Metadata.copy(from, end)
   }
 
@@ -157,6 +177,7 @@ export class Metadata {
 
   /** Replaces a comma at the end. */
   private static close(byte: u8): void {
+    Metadata.flush()
     if (load<u8>(Metadata.end - 1) === COMMA) Metadata.end -= 1
     Metadata.byte(byte)
   }
@@ -177,9 +198,40 @@ export class Metadata {
     return true
   }
 
+  /** Copies the members of the run. */
+  private static flush(): void {
+    if (Metadata.run === 0) return
+    const last = Metadata.end - 1
+    copy(Metadata.runStart, Metadata.run, last - Metadata.runStart)
+    store<u8>(last, COMMA)
+    Metadata.run = 0
+  }
+
+  /** Adds a member that is as it was sent to the run. @returns whether it is one, and has room */
+  @inline
+  private static extendRun(name: Node): bool {
+    const value = Node.of(name.next)
+    const quote = value.kind === STRING ? 1 : 0
+    const isPlain = value.kind <= STRING || (value.has(CLEAN) && Metadata.level + value.levels <= metadataDepthMax)
+    // Whitespace and values that are not after their names were found by their places.
+    if (!isPlain || value.kind > ARRAY || value.has(LONE) || name.has(ESCAPED) || value.start - quote !== name.end + 2) return false
+    const from = name.start - 1
+    const bytes = value.end + quote - from
+    if (!Metadata.hasRoom(bytes)) return false
+    if (Metadata.run === 0 || from - Metadata.run !== Metadata.end - Metadata.runStart) {
+      Metadata.flush()
+      Metadata.run = from
+      Metadata.runStart = Metadata.end
+    }
+    Metadata.end += bytes + 1
+    return true
+  }
+
   /** @returns whether it stays */
   private static member(address: i32): bool {
     const name = Node.of(address)
+    if (Metadata.extendRun(name)) return true
+    Metadata.flush()
     const before = Metadata.end
     if (name.has(LONE)) Metadata.note(codes.INVALID_UNICODE)
     let fault = codes.TOO_LARGE

@@ -49,23 +49,21 @@ export class Records {
   /**
    * Takes the draft as the next record. Its client cannot react to a rejected record: what is above a limit is repaired, and the metadata says so.
    *
-   * @param write adds the members of its metadata. Called again if it is why the record is repaired
+   * @param write adds the members of its metadata. Called again if a mark has no room besides them
    * @returns 0, or why the request is rejected
    */
   static take(write: () => void): i32 {
     if (Records.count === recordsPerRequestMax) return TOO_MANY_RECORDS
     repairStrings()
-    // Most records are as they were sent, and are written once; so are those of which a fault is known before.
-    if (Metadata.faults === 0) {
-      Metadata.begin()
-      write()
-      Metadata.finish()
-    }
-    if (Metadata.faults !== 0) {
+    if (Metadata.faults === 0) Metadata.begin()
+    else Metadata.beginMarked()
+    write()
+    if (Metadata.faults !== 0 && !Metadata.canMark) {
       Metadata.beginMarked()
       write()
-      Metadata.finish()
     }
+    if (Metadata.faults !== 0) Metadata.mark()
+    Metadata.finish()
     Draft.finish()
     Records.count += 1
     if (Records.isTooLarge) return ROWS_TOO_LARGE

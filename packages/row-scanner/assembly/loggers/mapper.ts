@@ -106,7 +106,7 @@ function writeKept(): void {
 function writeMembers(members: Members): void {
   const last = members.last
   for (let at = members.first; at < last; at += 4)
-    if (!Node.of(load<i32>(at)).has(USED)) Metadata.addMember(load<i32>(at))
+    if (!Node.of(load<i32>(at)).has(USED) && !Metadata.addMember(load<i32>(at))) return
 }
 
 /** The JSON of the record, as a string. It has the names of values that are used, and what is left out of them. */
