@@ -31,10 +31,14 @@ literal('too_many_names')
 /** The shortest member, `"":0`, and the shortest element. */
 const MEMBER_BYTES: i32 = 4
 const ELEMENT_BYTES: i32 = 1
+/** When a member or an element has gone because it is too large, no other one is tried for as little room. */
+const FULL_BYTES: i32 = 64
+/** No message is longer. */
+const TEXT_BYTES_MAX: i32 = 262_144 + 64
 /** The mark with all codes. */
 export const MARK_BYTES: i32 = 128
 /** With as much room besides the mark, nothing has gone that would have had room without it. */
-const ROOM_BYTES: i32 = MARK_BYTES + 32
+const ROOM_BYTES: i32 = MARK_BYTES + FULL_BYTES + 32
 
 /**
  * The metadata of a row: JSON without whitespace and without the values of repeated names, and otherwise as it was sent. It is in the body if
@@ -50,6 +54,8 @@ export class Metadata {
   private static namesMax: i32 = 0
   /** Whether there is room for the mark. */
   private static isMarked: bool = false
+  /** Whether it becomes a message. */
+  private static isText: bool = false
   /** Whether a member has the name of the mark. */
   private static isNamed: bool = false
   /** The objects and arrays that are open. */
@@ -104,14 +110,37 @@ export class Metadata {
     Metadata.limit -= bytes
   }
 
-  /** Writes a value alone, for a string with its JSON. @param level of what is around it */
+  /** Writes a value alone. @param level of what is around it */
   static writeValue(address: i32, to: i32, level: i32): void {
     Metadata.beginValue(to)
+    if (level === 0) Metadata.becomeText()
     Metadata.level = level
     Metadata.value(address)
   }
 
+  /** Begins the JSON of a record that becomes its message. */
+  static beginText(to: i32): void {
+    Metadata.beginAt(to, i32.MAX_VALUE)
+    Metadata.becomeText()
+  }
+
+  private static becomeText(): void {
+    Metadata.limit = i32.MAX_VALUE
+    Metadata.isText = true
+  }
+
+  /** Whether a value is in a message as it was sent: it is short and plain, or else too long or too deep to be looked at. */
+  static isRaw(value: Node): bool {
+    return (
+      !value.isContainer ||
+      Metadata.isPlain(value, 0) ||
+      value.levels > metadataDepthMax ||
+      value.bytes > metadataBytesMax
+    )
+  }
+
   private static beginValue(start: i32): void {
+    Metadata.isText = false
     Metadata.start = start
     Metadata.end = start
     Metadata.limit = start + metadataBytesMax
@@ -155,7 +184,7 @@ export class Metadata {
       if (Metadata.isMarked) return true
       Metadata.isNamed = true
     }
-    if (Metadata.isFull(MEMBER_BYTES)) return false
+    if (Metadata.isFull(MEMBER_BYTES) || (Metadata.isText && Metadata.bytes > TEXT_BYTES_MAX)) return false
     if (Metadata.names === Metadata.namesMax) {
       Metadata.note(codes.TOO_MANY_NAMES)
       return false
@@ -191,9 +220,9 @@ export class Metadata {
     return Metadata.end + bytes + Metadata.level <= Metadata.limit
   }
 
-  /** Whether there is no room for the shortest member or element: nobody looks at the others then. */
+  /** Whether there is no room for the shortest member or element, or little: nobody looks at the others then. */
   private static isFull(bytes: i32): bool {
-    if (Metadata.hasRoom(bytes)) return false
+    if (Metadata.hasRoom(Metadata.has(codes.TOO_LARGE) ? FULL_BYTES : bytes)) return false
     Metadata.note(codes.TOO_LARGE)
     return true
   }
@@ -207,14 +236,24 @@ export class Metadata {
     Metadata.run = 0
   }
 
+  /** Whether a value is written as it is in the body. @param level of what is around it */
+  @inline
+  static isPlain(value: Node, level: i32): bool {
+    if (value.has(LONE)) return false
+    return (
+      value.kind <= STRING ||
+      (value.kind <= ARRAY && value.has(CLEAN) && level + value.levels <= metadataDepthMax)
+    )
+  }
+
   /** Adds a member that is as it was sent to the run. @returns whether it is one, and has room */
   @inline
   private static extendRun(name: Node): bool {
     const value = Node.of(name.next)
     const quote = value.kind === STRING ? 1 : 0
-    const isPlain = value.kind <= STRING || (value.has(CLEAN) && Metadata.level + value.levels <= metadataDepthMax)
-    // Whitespace and values that are not after their names were found by their places.
-    if (!isPlain || value.kind > ARRAY || value.has(LONE) || name.has(ESCAPED) || value.start - quote !== name.end + 2) return false
+    // Whitespace, and a value that was not after its name, are found by their places.
+    if (value.start - quote !== name.end + 2 || name.has(ESCAPED) || !Metadata.isPlain(value, Metadata.level))
+      return false
     const from = name.start - 1
     const bytes = value.end + quote - from
     if (!Metadata.hasRoom(bytes)) return false
@@ -289,9 +328,17 @@ export class Metadata {
     }
     if (kind === STRING) return Metadata.raw(node.start - 1, node.end + 1)
     if (kind < STRING) return Metadata.raw(node.start, node.end)
+    const isDeep = Metadata.level + node.levels > metadataDepthMax
+    if (Metadata.isText && (isDeep || Metadata.isRaw(node)))
+      return Metadata.raw(node.start, min(node.end, node.start + TEXT_BYTES_MAX))
+    if (isDeep) {
+      Metadata.note(codes.TOO_DEEP)
+      return Metadata.string(node.start, node.end)
+    }
+    // A list of OTLP has no text that could stay.
     if (Metadata.level === metadataDepthMax) return codes.TOO_DEEP
-    const isWhole = node.has(CLEAN) && !node.has(LONE) && Metadata.level + node.levels <= metadataDepthMax
-    if (isWhole && Metadata.hasRoom(node.bytes)) return Metadata.raw(node.start, node.end)
+    if (Metadata.isPlain(node, Metadata.level) && Metadata.hasRoom(node.bytes))
+      return Metadata.raw(node.start, node.end)
     Metadata.byte(kind === OBJECT ? OPEN_BRACE : OPEN_BRACKET)
     Metadata.level += 1
     if (kind === OBJECT) Metadata.members(address)

@@ -10,6 +10,7 @@ import { ID, stamp } from './support/reference.ts'
 import {
   bulkReference,
   comparable,
+  sorted,
   datadogReference,
   hecLinesReference,
   hecReference,
@@ -42,9 +43,10 @@ function outcomeOf(
         const values = row
           .split('\t')
           .map((value) => value.replaceAll(/\\(.)/gs, (_, letter: string) => letters[letter] ?? letter))
+        const metadata = JSON.parse(values.at(-1) ?? '') as unknown
         return {
           columns: withoutId(values.slice(0, -1)).map(form),
-          metadata: JSON.parse(values.at(-1) ?? '') as unknown,
+          metadata: form === comparable ? sorted(metadata) : metadata,
         }
       }),
       rejected: [...rejected].map(([index, { code, path }]) => [

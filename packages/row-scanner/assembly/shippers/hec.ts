@@ -8,7 +8,7 @@ import { Line } from '../lines'
 import { literal } from '../literals'
 import { LOG } from '../loggers/levels'
 import { named } from '../loggers/members'
-import { keepWritten, kept, Mapper, record, takeEach } from '../loggers/mapper'
+import { jsonOf, kept, Mapper, record, takeEach } from '../loggers/mapper'
 import { NAME_SET_BYTES, NameSet } from '../loggers/name-set'
 import { Time } from '../loggers/times'
 import { levelNode } from '../loggers/words'
@@ -69,7 +69,7 @@ function takeEvent(envelope: i32): i32 {
   Mapper.begin(envelope)
   if (time !== 0) record.add(named(TIMESTAMP, time))
   if (value.kind === OBJECT) addEvent(event)
-  else record.add(named(MESSAGE, value.kind === STRING ? event : textOf(event)))
+  else record.add(named(MESSAGE, value.kind === STRING ? event : jsonOf(event)))
   if (fields !== 0) record.addAll(fields)
   Mapper.map()
   kept.addAll(envelope, event, fields, time)
@@ -78,17 +78,6 @@ function takeEvent(envelope: i32): i32 {
 
 function isObject(value: i32): bool {
   return value !== 0 && Node.of(value).kind === OBJECT
-}
-
-/** The JSON of a value that is not a string, as a string. */
-function textOf(address: i32): i32 {
-  const value = Node.of(address)
-  if (value.isContainer) {
-    Metadata.writeValue(address, Names.mark, 0)
-    return keepWritten()
-  }
-  Tape.add(TEXT, value.start, value.end)
-  return Tape.end - NODE_BYTES
 }
 
 function addEvent(event: i32): void {

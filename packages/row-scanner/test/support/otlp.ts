@@ -6,7 +6,7 @@ import type { Members, Value } from './json.ts'
 import {
   columnOf,
   type Faults,
-  jsonOf,
+  jsonOfOtlp,
   MARK_BYTES,
   metadataOf,
   type Named,
@@ -146,7 +146,7 @@ export function originOf(resource: Origin, scope: Scope): Origin {
 function together(origin: Origin, members: readonly Member[]): Origin {
   const taken = origin.members.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
   const bytesMax = limits.metadataBytesMax - MARK_BYTES - taken
-  const added = writeMembers(members.map(toNamed), bytesMax, origin.faults)
+  const added = writeMembers(members.map(toNamed), bytesMax, origin.faults, undefined, 'otlp')
   return { ...origin, members: [...origin.members, ...added] }
 }
 
@@ -233,7 +233,7 @@ export function rowOf(record: LogRecord, origin: Origin): string {
     columnOf(content, limits.messageCharactersMax, faults),
     column(stack, limits.stackCharactersMax),
   ]
-  const metadata = metadataOf(own.map(toNamed), faults, common)
+  const metadata = metadataOf(own.map(toNamed), faults, common, 'otlp')
   return `${prefix.text}${ID}\t${timestamp}\t${[...fields, metadata].map(escapeTsv).join('\t')}\n`
 }
 
@@ -251,7 +251,7 @@ const isNothing = (body: Value): boolean => body === nothing || ('raw' in body &
 /** A string, or the JSON of another value. Bytes, and doubles that are not finite, are words in quotes. */
 function contentOf(value: Value, faults: Faults): string {
   if (value.kind === 'string') return value.string
-  if (value.kind === 'array' || value.kind === 'object') return jsonOf(value, 1, faults)
+  if (value.kind === 'array' || value.kind === 'object') return jsonOfOtlp(value, faults)
   const text = textOf(value)
   return value.kind === 'word' && text.startsWith('"') ? text.slice(1, -1) : text
 }

@@ -1,7 +1,7 @@
 // The slow definition of how a record is repaired that is above a limit.
 import { entryOfRecord, type Members } from '@sluice/records'
 import { limits } from '@sluice/schema'
-import { parseText, type Value } from './json.ts'
+import { parseText, toValue, type Value } from './json.ts'
 import { nameOf } from './reference.ts'
 
 /** The codes of what was repaired. */
@@ -16,15 +16,22 @@ export const MARK_BYTES = 128
 
 const SHORTEST_MEMBER = '"":0'.length
 const SHORTEST_ELEMENT = 1
+/** When something has gone because it is too large, nothing more is tried for less room. */
+const FULL_BYTES = 64
+
+/** A message is cut later. What is too deep in OTLP has no text that could stay. */
+type Kind = 'metadata' | 'message' | 'otlp'
 
 /** Writes JSON into so many bytes. What does not fit goes, and the first that fits stays. */
 class Writer {
   readonly #faults: Faults
   #left: number
+  readonly #kind: Kind
 
-  constructor(bytesMax: number, faults: Faults) {
+  constructor(bytesMax: number, faults: Faults, kind: Kind) {
     this.#left = bytesMax
     this.#faults = faults
+    this.#kind = kind
   }
 
   members(members: readonly Named[], level: number, namesMax: number): string[] {
@@ -42,6 +49,13 @@ class Writer {
 
   value(value: Value, level: number): string | undefined {
     if (value.kind !== 'object' && value.kind !== 'array') return this.#take(this.#rawOf(value))
+    const text = this.#kind === 'message' ? JSON.stringify(toValue(value)) : ''
+    if (text !== '' && (isDeep(value, level) || Buffer.byteLength(text) > limits.metadataBytesMax))
+      return text
+    if (this.#kind === 'metadata' && isDeep(value, level)) {
+      this.#note('too_deep')
+      return this.#take(JSON.stringify(JSON.stringify(toValue(value))))
+    }
     if (level === limits.metadataDepthMax) return this.#note('too_deep')
     this.#left -= 1
     const texts =
@@ -75,7 +89,7 @@ class Writer {
   ): string[] {
     const texts: string[] = []
     for (const write of elements) {
-      if (this.#left < shortest + level) {
+      if (this.#left < (this.#faults.has('too_large') ? FULL_BYTES : shortest) + level) {
         this.#note('too_large')
         break
       }
@@ -116,6 +130,12 @@ class Writer {
 }
 const ESCAPES = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\./g
 
+const isDeep = (value: Value, level: number): boolean => {
+  if (value.kind !== 'array' && value.kind !== 'object') return false
+  const values = value.kind === 'array' ? value.elements : membersOf(value).map(([, inner]) => inner)
+  return level >= limits.metadataDepthMax || values.some((inner) => isDeep(inner, level + 1))
+}
+
 const membersOf = (value: Value): Named[] =>
   value.kind === 'object'
     ? [...value.members].map(([name, member]) => [nameOf(name, member.rawName), member.value])
@@ -127,8 +147,9 @@ export function writeMembers(
   bytesMax: number,
   faults: Faults,
   namesMax: number = limits.metadataNamesMax,
+  kind: Kind = 'metadata',
 ): string[] {
-  return new Writer(bytesMax - 1, faults).members(members, 1, namesMax)
+  return new Writer(bytesMax - 1, faults, kind).members(members, 1, namesMax)
 }
 
 /** The metadata of a record. @param common members that were written before */
@@ -136,16 +157,19 @@ export function metadataOf(
   members: readonly Named[],
   faults: Faults,
   common: readonly string[] = [],
+  kind: Kind = 'metadata',
 ): string {
   const bytesOfCommon = common.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
   const bytesMax = limits.metadataBytesMax - bytesOfCommon
-  const whole = faults.size === 0 ? writeMembers(members, bytesMax, faults) : []
+  if (members.length > limits.metadataNamesMax) faults.add('too_many_names')
+  const whole = faults.size === 0 ? writeMembers(members, bytesMax, faults, undefined, kind) : []
   if (faults.size === 0) return `{${[...whole, ...common].join(',')}}`
   const kept = writeMembers(
     members.filter(([nameText]) => nameText !== `"${MARK}"`),
     bytesMax - MARK_BYTES,
     faults,
     limits.metadataNamesMax - 1,
+    kind,
   )
   return `{${[...kept, ...common, `"${MARK}":${JSON.stringify([...faults].toSorted())}`].join(',')}}`
 }
@@ -158,9 +182,14 @@ export function columnOf(text: string, charactersMax: number, faults: Faults): s
   return characters.slice(0, charactersMax).join('')
 }
 
-/** The JSON of a value as a text. @param level of what is around it */
-export function jsonOf(value: Value, level: number, faults: Faults): string {
-  return new Writer(limits.metadataBytesMax, faults).value(value, level) ?? ''
+/** The JSON of a value of OTLP, which is a member of metadata, as a text. */
+export function jsonOfOtlp(value: Value, faults: Faults): string {
+  return new Writer(limits.metadataBytesMax, faults, 'otlp').value(value, 1) ?? ''
+}
+
+/** The JSON of a value as a text. */
+export function jsonOf(value: Value, faults: Faults): string {
+  return new Writer(Infinity, faults, 'message').value(value, 0) ?? ''
 }
 
 /** A value without a source of its own. */
@@ -176,6 +205,6 @@ export const namedOf = (plain: object): Named[] => membersOf(valueOf(plain))
 export function toEntry(record: Members, faults: Faults): Members {
   const entry = entryOfRecord(record, { defaultLevel: 'log' })
   if (entry['message'] !== JSON.stringify(record)) return entry
-  const members = writeMembers(namedOf(record), limits.metadataBytesMax, faults, Infinity)
+  const members = writeMembers(namedOf(record), Infinity, faults, Infinity, 'message')
   return { ...entry, message: `{${members.join(',')}}` }
 }

@@ -55,7 +55,7 @@ function shapeEntry(entry: Members, faults: Faults, prefix: TextPrefix): Row {
     columns.push(columnOf(text(name), limits[`${name}CharactersMax`], faults))
   return {
     columns: columns.map(comparable),
-    metadata: JSON.parse(metadataOf(namedOf(metadata), faults)) as unknown,
+    metadata: sorted(JSON.parse(metadataOf(namedOf(metadata), faults))),
   }
 }
 
@@ -66,7 +66,9 @@ export function comparable(column: string): string {
     : column
 }
 
-function sorted(value: unknown): unknown {
+/** A value that is too deep is a string with its JSON. */
+export function sorted(value: unknown): unknown {
+  if (typeof value === 'string') return comparable(value)
   if (Array.isArray(value)) return value.map(sorted)
   if (!isPlainObject(value)) return value
   return Object.entries(value)
@@ -167,7 +169,7 @@ function madeOfEvent(envelope: Members, faults: Faults): Made {
 
 function partsOf(event: unknown, faults: Faults): Members[] {
   if (!isPlainObject(event))
-    return [{ message: typeof event === 'string' ? event : jsonOf(valueOf(event), 0, faults) }]
+    return [{ message: typeof event === 'string' ? event : jsonOf(valueOf(event), faults) }]
   const { message, ...others } = event
   if (isPlainObject(message)) return [message, others]
   const { line, ...rest } = others
