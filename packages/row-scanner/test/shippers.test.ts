@@ -17,6 +17,7 @@ import {
   type Records,
   Rejected,
 } from './support/shippers.ts'
+import { anyLarge, deep, many } from './support/any-large.ts'
 import { runsOf } from './support/runs.ts'
 
 const pieces = { rowsMax: 3, bytesMax: 1_000_000 }
@@ -447,34 +448,6 @@ it('names in wrappers count as the reference says', () => {
   )
 })
 
-const many = (count: number, name = 'a'): object =>
-  Object.fromEntries(Array.from({ length: count }, (_, i) => [`${name}_${i}`, i]))
-const deep = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
-
-/** Names and values with sizes around the limits, some of which need escapes. */
-const anyLarge = fc
-  .array(
-    fc.tuple(
-      fc.oneof(
-        fc.constantFrom('message', 'stack', 'service', 'url', 'é', '"\ud800'),
-        fc.string({ maxLength: 3 }),
-      ),
-      fc.oneof(
-        fc
-          .tuple(
-            fc.constantFrom('x', '😀', 'é', '"', '\u0001', '\ud800'),
-            fc.constantFrom(255, 257, 8_193, 30_000, 65_300, 65_400, 65_500, 65_536, 65_537, 200_000),
-          )
-          .map(([character, count]) => character.repeat(count)),
-        fc.integer({ min: 1, max: 25 }).map(deep),
-        fc.constantFrom(10, 255, 256, 257, 5_000).map((count) => many(count)),
-        fc.jsonValue({ maxDepth: 2 }),
-      ),
-    ),
-    { minLength: 1, maxLength: 5 },
-  )
-  .map((members) => Object.fromEntries(members.filter(([name]) => !/^\d+$/.test(name))))
-
 it('records above the limits are repaired, and numbered names are found in any number of names', () => {
   const logs = [
     { message: 'x'.repeat(limits.messageCharactersMax + 1) },
@@ -499,7 +472,6 @@ it('records above the limits are repaired, and numbered names are found in any n
     expect(outcomeOf(() => scanner.scanRecords('Datadog', body, prefix))).toEqual(
       expected(() => datadogReference(body, prefix)),
     )
-    expectWithinLimits(outcomeOf(() => scanner.scanRecords('Datadog', body, prefix), String))
     const document = Buffer.from(`{"create":{"_index":"a"}}\n${JSON.stringify(log)}\n`)
     expect(outcomeOf(() => scanner.scanBulk(document, prefix, null))).toEqual(
       expected(() => bulkReference(document, prefix, null)),
@@ -510,23 +482,6 @@ it('records above the limits are repaired, and numbered names are found in any n
     )
   }
 })
-
-/** Whether all that is stored is a valid entry. */
-function expectWithinLimits(stored: Records | string): void {
-  for (const { columns, metadata } of typeof stored === 'string' ? [] : stored.rows) {
-    const [, , , timestamp = '', level, environment, source, service, url, pathname, message, stack] = columns
-    const given = { level, environment, source, service, url, pathname, message, stack, metadata }
-    const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
-    const entry = { message: '', ...set, timestamp: `${timestamp.replace(' ', 'T')}Z` }
-    const { errors } = scanner.scan(
-      Buffer.from(JSON.stringify(entry)),
-      prefix,
-      false,
-      ({ errors: found }) => ({ errors: [...found] }),
-    )
-    expect(errors).toEqual([])
-  }
-}
 
 it('lines and events that are long are cut', () => {
   const lines = Buffer.from(`${'é'.repeat(65_537)}\nx\n${'x'.repeat(65_536)}`)

@@ -32,8 +32,8 @@ export class Members {
   /** The place after the last name. Each is an i32. */
   last!: i32
   /** How many members it may get: only then are names found by the table. Further ones go. */
-  private room!: i32
-  private isIndexed!: bool
+  room!: i32
+  isIndexed!: bool
   /** The object whose members are the first ones, and the place after them; 0 if there is none. */
   private object!: i32
   private objectLast!: i32
@@ -78,7 +78,17 @@ export class Members {
    */
   @inline
   add(name: i32, known: i32 = this.last): void {
-    this.put(known === this.first || this.same(name, known) === 0 ? name : this.numbered(Node.of(name)))
+    if (known === this.first || this.same(name, known) === 0) {
+      this.put(name)
+      return
+    }
+    this.index()
+    this.put(this.numbered(Node.of(name)))
+  }
+
+  /** Adds a member after all others, without the table. */
+  addLast(name: i32): void {
+    this.put(this.same(name, this.last, i32.MAX_VALUE) === 0 ? name : this.numbered(Node.of(name)))
   }
 
   /** @param name 0 for that of a member that goes @returns whether it stays */
@@ -93,8 +103,8 @@ export class Members {
   }
 
   /** The same name before a place; 0 if there is none: it is then taken. */
-  same(name: i32, known: i32): i32 {
-    if (!this.isIndexed && known - this.first > FEW_NAMES * 4) this.index()
+  same(name: i32, known: i32, few: i32 = FEW_NAMES * 4): i32 {
+    if (known - this.first > few) this.index()
     if (this.isIndexed) return Taken.take(name) ? 0 : Taken.find(Node.of(name))
     for (let at = this.first; at < known; at += 4)
       if (isSame(Node.of(load<i32>(at)), Node.of(name))) return load<i32>(at)
@@ -112,9 +122,12 @@ export class Members {
     this.last = this.first
     for (let at = this.first; at < end; at += 4)
       this.put(load<i32>(at) < 0 ? this.numbered(Node.of(-load<i32>(at))) : load<i32>(at))
+    this.isIndexed = false
   }
 
-  private index(): void {
+  /** Finds names by the table from now on. */
+  index(): void {
+    if (this.isIndexed) return
     Taken.begin(this.room)
     const end = this.last
     for (let at = this.first; at < end; at += 4) Taken.take(load<i32>(at))
@@ -123,11 +136,10 @@ export class Members {
 
   /** Adds the name with the first number that makes it a new one to the tape. @returns 0 if the number would be too large */
   numbered(name: Node): i32 {
-    if (!this.isIndexed) this.index()
     const node = Tape.end
     const text = Names.mark
     let number = 2
-    while (!Taken.take(addNumbered(name, number))) {
+    while (this.same(addNumbered(name, number), this.last, i32.MAX_VALUE) !== 0) {
       Tape.end = node
       Names.rewind(text)
       number += 1

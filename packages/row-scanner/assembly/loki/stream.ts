@@ -11,7 +11,7 @@ import { Members, MEMBERS_BYTES, named } from '../loggers/members'
 import { NAME_SET_BYTES, NameSet } from '../loggers/name-set'
 import { Use, USED } from '../loggers/uses'
 import { findEnvironment, levelNode } from '../loggers/words'
-import { UNKNOWN } from '../memory'
+import { COMMON, UNKNOWN } from '../memory'
 import { setDigits } from '../messages'
 import { Metadata } from '../metadata'
 import { hasAtMostCharacters, Records } from '../records'
@@ -19,10 +19,14 @@ import { LONE } from '../strings'
 import { Node, NODE_BYTES, NULL, OBJECT, Tape } from '../tape'
 import { readInner } from '../text'
 
-/** As members of metadata. Loki's own limits allow about 46 KiB. The labels of a stream are in the row of each of its lines. */
+/** The labels of a stream are in the row of each of its lines. Loki's own default is 15 labels. */
+const LABELS_MAX: i32 = 64
+/** Loki's own limits allow about 46 KiB. */
 const LABELS_BYTES_MAX: i32 = 16_384
 /** A name gets numbers from 2 to this one: each line of a stream may have names that its labels have. */
 const NUMBER_MAX: i32 = 16
+/** More numbered names are found in the table. */
+const FEW_NUMBERED: i32 = 8
 /** The start of the year 2262. */
 const END_NS: u64 = 9_214_646_400_000_000_000
 const NS_PER_US: u64 = 1_000
@@ -56,7 +60,7 @@ export class Stream {
 
   /** Begins the labels of a stream. They are added to `labels`. */
   static begin(): void {
-    labels.clear(UNKNOWN, NAMES_MAX, NUMBER_MAX)
+    labels.clear(UNKNOWN, LABELS_MAX, NUMBER_MAX)
     Metadata.faults = 0
   }
 
@@ -86,7 +90,7 @@ export class Stream {
   static beginLine(): void {
     Mapper.open()
     Metadata.faults = Stream.faults
-    pairs.clear(labels.last, NAMES_MAX * 3, NUMBER_MAX)
+    pairs.clear(labels.last, NAMES_MAX, NUMBER_MAX)
   }
 
   /**
@@ -101,6 +105,7 @@ export class Stream {
       Metadata.note(codes.INVALID_TIMESTAMP)
       nanos = 0
     }
+    pairs.room += LABELS_MAX
     join(pairs, labels)
     ROLES.clear()
     for (let at = pairs.first; at < pairs.last; at += 4) ROLES.note(load<i32>(at))
@@ -114,8 +119,8 @@ export class Stream {
     use(columns.environment, ENVIRONMENT_ROLES, ROLES_END)
     if (Draft.valueOf(columns.level) === 0) Draft.set(columns.level, levelNode(LOG))
     join(kept, pairs)
-    if (nanos % NS_PER_US !== 0) kept.add(named(TIME_UNIX_NANO, addDigits(nanos)))
-    if (level !== 0 && !isExact(reading)) kept.add(named(ORIGINAL_LEVEL, Node.of(level).next))
+    if (nanos % NS_PER_US !== 0) kept.addLast(named(TIME_UNIX_NANO, addDigits(nanos)))
+    if (level !== 0 && !isExact(reading)) kept.addLast(named(ORIGINAL_LEVEL, Node.of(level).next))
     const result = Mapper.take()
     // Other lines have the same labels.
     for (let role = 0; role < ROLES_END; role += 1)
@@ -152,21 +157,26 @@ function join(to: Members, from: Members): void {
     to.last = from.last
     return
   }
-  let isShared = false
+  let bits: u64 = to.isIndexed ? u64.MAX_VALUE : 0
+  for (let at = to.first; at < known; at += 4) bits |= bitOf(load<i32>(at))
+  let end = COMMON
   for (let at = from.first; at < from.last; at += 4) {
     const name = load<i32>(at)
     if (Node.of(name).has(USED)) continue
-    if (to.same(name, known) === 0) to.put(name)
-    else isShared = true
+    const same = (bits & bitOf(name)) === 0 ? 0 : to.same(name, known)
+    if (same === 0) to.put(name)
+    else if (!isSameValue(Node.of(Node.of(name).next), Node.of(Node.of(same).next))) {
+      store<i32>(end, name)
+      end += 4
+    }
   }
-  if (!isShared) return
-  for (let at = from.first; at < from.last; at += 4) {
-    const name = load<i32>(at)
-    const same = Node.of(name).has(USED) ? 0 : to.same(name, known)
-    if (same === 0 || same === name) continue
-    if (!isSameValue(Node.of(Node.of(name).next), Node.of(Node.of(same).next)))
-      to.put(to.numbered(Node.of(name)))
-  }
+  if (end - COMMON > FEW_NUMBERED * 4) to.index()
+  for (let at = COMMON; at < end; at += 4) to.put(to.numbered(Node.of(load<i32>(at))))
+}
+
+/** One bit of a hash tells most names from a few others. */
+function bitOf(name: i32): u64 {
+  return (<u64>1) << ((<u64>Node.of(name).head >>> 8) & 63)
 }
 
 /** Uses the first usable value of some roles for a column, or leaves it out if it says no more than the line. @returns its name; 0 if there is none */

@@ -46,7 +46,8 @@ export interface LokiOutcome {
   readonly invalid?: 'json' | 'protobuf' | 'shape'
 }
 
-const NAMES_MAX = 288
+const PAIRS_MAX = 288
+const LABELS_MAX = 64
 const NUMBER_MAX = 16
 const LABELS_BYTES_MAX = 16_384
 const END_NS = BigInt(Date.UTC(2262, 0, 1)) * 1_000_000n
@@ -303,7 +304,7 @@ const bytesInJson = (value: Value): number =>
 
 function labelsOf(value: Value | undefined): Repaired | undefined {
   const labels = membersOf(value)
-  return labels === undefined ? undefined : shortened(first(labels, NAMES_MAX), bytesInJson)
+  return labels === undefined ? undefined : shortened(first(labels, LABELS_MAX), bytesInJson)
 }
 
 function lineOf(value: Value): Line | undefined {
@@ -315,7 +316,7 @@ function lineOf(value: Value): Line | undefined {
   return {
     nanos: /^\d{1,19}$/.test(digits) ? BigInt(digits) : undefined,
     message: line.string,
-    metadata: first(metadata, 3 * NAMES_MAX),
+    metadata: first(metadata, PAIRS_MAX),
   }
 }
 
@@ -401,7 +402,7 @@ function entryOf(fields: ReturnType<typeof fieldsOf>): Line {
     }
   }
   const nanos = seconds * 1_000_000_000n + rest
-  return { nanos: nanos < 0n ? undefined : nanos, message, metadata: numbered(metadata, 3 * NAMES_MAX) }
+  return { nanos: nanos < 0n ? undefined : nanos, message, metadata: numbered(metadata, PAIRS_MAX) }
 }
 
 /** Gives numbers to the second of the first members with a name and to further ones. Those that would get a large one go. */
@@ -451,7 +452,7 @@ function labelSetOf(bytes: Buffer): Repaired | undefined {
   }
   const isValid = /^[ \t-\r]*\}[ \t-\r]*$/.test(text.slice(at))
   return isValid
-    ? shortened(numbered(pairs, NAMES_MAX), (value) => Buffer.byteLength(stringOf(value)))
+    ? shortened(numbered(pairs, LABELS_MAX), (value) => Buffer.byteLength(stringOf(value)))
     : undefined
 }
 
