@@ -33,8 +33,8 @@ const MEMBER_BYTES: i32 = 4
 const ELEMENT_BYTES: i32 = 1
 /** When a member or an element has gone because it is too large, no other one is tried for as little room. */
 const FULL_BYTES: i32 = 64
-/** No message is longer. */
-const TEXT_BYTES_MAX: i32 = 262_144 + 64
+/** No message is longer: 65,536 characters. */
+const TEXT_BYTES_MAX: i32 = 262_144
 /** The mark with all codes. */
 export const MARK_BYTES: i32 = 128
 /** With as much room besides the mark, nothing has gone that would have had room without it. */
@@ -54,7 +54,7 @@ export class Metadata {
   private static namesMax: i32 = 0
   /** Whether there is room for the mark. */
   private static isMarked: bool = false
-  /** Whether it becomes a message. */
+  /** Whether it becomes a message, which is cut later. */
   private static isText: bool = false
   /** Whether a member has the name of the mark. */
   private static isNamed: bool = false
@@ -96,7 +96,7 @@ export class Metadata {
   }
 
   static beginAt(start: i32, namesMax: i32): void {
-    Metadata.beginValue(start)
+    Metadata.beginValue(start, namesMax === i32.MAX_VALUE)
     Metadata.names = 0
     Metadata.namesMax = namesMax
     Metadata.isMarked = false
@@ -110,40 +110,18 @@ export class Metadata {
     Metadata.limit -= bytes
   }
 
-  /** Writes a value alone. @param level of what is around it */
+  /** Writes a value alone. @param level of what is around it; 0 if it becomes a message */
   static writeValue(address: i32, to: i32, level: i32): void {
-    Metadata.beginValue(to)
-    if (level === 0) Metadata.becomeText()
+    Metadata.beginValue(to, level === 0)
     Metadata.level = level
     Metadata.value(address)
   }
 
-  /** Begins the JSON of a record that becomes its message. */
-  static beginText(to: i32): void {
-    Metadata.beginAt(to, i32.MAX_VALUE)
-    Metadata.becomeText()
-  }
-
-  private static becomeText(): void {
-    Metadata.limit = i32.MAX_VALUE
-    Metadata.isText = true
-  }
-
-  /** Whether a value is in a message as it was sent: it is short and plain, or else too long or too deep to be looked at. */
-  static isRaw(value: Node): bool {
-    return (
-      !value.isContainer ||
-      Metadata.isPlain(value, 0) ||
-      value.levels > metadataDepthMax ||
-      value.bytes > metadataBytesMax
-    )
-  }
-
-  private static beginValue(start: i32): void {
-    Metadata.isText = false
+  private static beginValue(start: i32, isText: bool): void {
+    Metadata.isText = isText
     Metadata.start = start
     Metadata.end = start
-    Metadata.limit = start + metadataBytesMax
+    Metadata.limit = isText ? i32.MAX_VALUE : start + metadataBytesMax
     Metadata.run = 0
   }
 
@@ -238,7 +216,7 @@ export class Metadata {
 
   /** Whether a value is written as it is in the body. @param level of what is around it */
   @inline
-  static isPlain(value: Node, level: i32): bool {
+  private static isPlain(value: Node, level: i32): bool {
     if (value.has(LONE)) return false
     return (
       value.kind <= STRING ||
@@ -329,16 +307,14 @@ export class Metadata {
     if (kind === STRING) return Metadata.raw(node.start - 1, node.end + 1)
     if (kind < STRING) return Metadata.raw(node.start, node.end)
     const isDeep = Metadata.level + node.levels > metadataDepthMax
-    if (Metadata.isText && (isDeep || Metadata.isRaw(node)))
-      return Metadata.raw(node.start, min(node.end, node.start + TEXT_BYTES_MAX))
-    if (isDeep) {
+    if (isDeep && !Metadata.isText) {
       Metadata.note(codes.TOO_DEEP)
       return Metadata.string(node.start, node.end)
     }
+    if ((isDeep || Metadata.isPlain(node, Metadata.level)) && Metadata.hasRoom(node.bytes))
+      return Metadata.raw(node.start, node.end)
     // A list of OTLP has no text that could stay.
     if (Metadata.level === metadataDepthMax) return codes.TOO_DEEP
-    if (Metadata.isPlain(node, Metadata.level) && Metadata.hasRoom(node.bytes))
-      return Metadata.raw(node.start, node.end)
     Metadata.byte(kind === OBJECT ? OPEN_BRACE : OPEN_BRACKET)
     Metadata.level += 1
     if (kind === OBJECT) Metadata.members(address)

@@ -1,4 +1,3 @@
-import * as codes from '../codes'
 import * as columns from '../columns'
 import { Draft } from '../draft'
 import { fieldAfter } from '../fields'
@@ -8,7 +7,6 @@ import { KEPT, RECORD } from '../memory'
 import { Metadata } from '../metadata'
 import { Names } from '../names'
 import { Records } from '../records'
-import { LONE } from '../strings'
 import { ARRAY, Node, NODE_BYTES, NULL, Tape, TEXT } from '../tape'
 import { LOG } from './levels'
 import { Members, MEMBERS_BYTES, named } from './members'
@@ -93,8 +91,6 @@ export class Mapper {
 
   /** Takes the record. @returns 0, or why the request is rejected */
   static take(): i32 {
-    if (kept.count > metadataNamesMax && countUnused(kept) > metadataNamesMax)
-      Metadata.note(codes.TOO_MANY_NAMES)
     const result = Records.take(writeKept)
     Tape.end = Mapper.tapeEnd
     Names.rewind(Mapper.namesEnd)
@@ -106,13 +102,6 @@ function writeKept(): void {
   writeMembers(kept)
 }
 
-function countUnused(members: Members): i32 {
-  let count = 0
-  const last = members.last
-  for (let at = members.first; at < last; at += 4) if (!Node.of(load<i32>(at)).has(USED)) count += 1
-  return count
-}
-
 /** Writes the members that are not used for columns. */
 function writeMembers(members: Members): void {
   const last = members.last
@@ -122,8 +111,7 @@ function writeMembers(members: Members): void {
 
 /** The JSON of the record, as a string. It has the names of values that are used, and what is left out of them. */
 function jsonOfRecord(): i32 {
-  if (record.whole !== 0 && !Node.of(record.whole).has(LONE)) return jsonOf(record.whole)
-  Metadata.beginText(Names.mark)
+  Metadata.beginAt(Names.mark, i32.MAX_VALUE)
   writeMembers(record)
   Metadata.finish()
   return keepWritten()
@@ -131,13 +119,8 @@ function jsonOfRecord(): i32 {
 
 /** The JSON of a value that is not a string, as a string. */
 export function jsonOf(address: i32): i32 {
-  const value = Node.of(address)
-  if (!Metadata.isRaw(value)) {
-    Metadata.writeValue(address, Names.mark, 0)
-    return keepWritten()
-  }
-  Tape.add(TEXT, value.start, value.end)
-  return Tape.end - NODE_BYTES
+  Metadata.writeValue(address, Names.mark, 0)
+  return keepWritten()
 }
 
 /** Keeps what was written at `Names.mark`, as a string. */

@@ -34,9 +34,6 @@ export class Members {
   /** How many members it may get: only then are names found by the table. Further ones go. */
   room!: i32
   isIndexed!: bool
-  /** The object whose members are the first ones, and the place after them; 0 if there is none. */
-  private object!: i32
-  private objectLast!: i32
   /** The largest number that a name may get. A member that would need a larger one goes. */
   private numberMax!: i32
 
@@ -45,13 +42,7 @@ export class Members {
     this.last = start
     this.room = room
     this.isIndexed = false
-    this.object = 0
     this.numberMax = numberMax
-  }
-
-  /** The object whose members these are; 0 if there is none. */
-  get whole(): i32 {
-    return this.last === this.objectLast ? this.object : 0
   }
 
   get count(): i32 {
@@ -66,9 +57,6 @@ export class Members {
       const value = Node.of(name).next
       if (!Node.of(name).has(REPEATED) && value !== a && value !== b && value !== c) this.add(name, known)
     }
-    if (known > this.first || (a | b | c) !== 0) return
-    this.object = object
-    this.objectLast = this.last
   }
 
   /**
@@ -149,4 +137,4 @@ export class Members {
     return node
   }
 }
-export const MEMBERS_BYTES: i32 = 28
+export const MEMBERS_BYTES: i32 = 20

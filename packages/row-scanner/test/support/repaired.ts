@@ -49,9 +49,7 @@ class Writer {
 
   value(value: Value, level: number): string | undefined {
     if (value.kind !== 'object' && value.kind !== 'array') return this.#take(this.#rawOf(value))
-    const text = this.#kind === 'message' ? JSON.stringify(toValue(value)) : ''
-    if (text !== '' && (isDeep(value, level) || Buffer.byteLength(text) > limits.metadataBytesMax))
-      return text
+    if (this.#kind === 'message' && isDeep(value, level)) return JSON.stringify(toValue(value))
     if (this.#kind === 'metadata' && isDeep(value, level)) {
       this.#note('too_deep')
       return this.#take(JSON.stringify(JSON.stringify(toValue(value))))
@@ -161,7 +159,6 @@ export function metadataOf(
 ): string {
   const bytesOfCommon = common.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
   const bytesMax = limits.metadataBytesMax - bytesOfCommon
-  if (members.length > limits.metadataNamesMax) faults.add('too_many_names')
   const whole = faults.size === 0 ? writeMembers(members, bytesMax, faults, undefined, kind) : []
   if (faults.size === 0) return `{${[...whole, ...common].join(',')}}`
   const kept = writeMembers(
