@@ -249,15 +249,17 @@ describe('a push request', () => {
   })
 
   it('may have 256 names in the metadata of a line, including the names of its labels', async () => {
-    const labels = Object.fromEntries(Array.from({ length: 254 }, (_, i) => [`l${i}`, 'x']))
+    const named = (letter: string, count: number): Record<string, string> =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`${letter}${i}`, 'x']))
+    const pairs = named('p', 191)
     const at = '1763632800123456789'
     const values = [
-      [at, 'two more', { a: '1', l0: 'x', level: 'info' }],
-      [at, 'three more', { a: '1', l0: 'y', level: 'info' }],
-      ['0', 'two more', { a: '1', l0: 'y', level: 'info' }],
-      ['0', 'three more', { a: '1', l0: 'y', level: 'critical' }],
+      [at, 'two more', { ...pairs, a: '1', l0: 'x', level: 'info' }],
+      [at, 'three more', { ...pairs, a: '1', l0: 'y', level: 'info' }],
+      ['0', 'two more', { ...pairs, a: '1', l0: 'y', level: 'info' }],
+      ['0', 'three more', { ...pairs, a: '1', l0: 'y', level: 'critical' }],
     ]
-    const response = await pushJson({ streams: [{ stream: { ...labels, app: 'shop' }, values }] })
+    const response = await pushJson({ streams: [{ stream: { ...named('l', 63), app: 'shop' }, values }] })
     expect(response.statusCode).toBe(204)
     expect(storedMetadata(api).map((members) => Object.keys(members as object).length)).toEqual([
       256, 256, 256, 256,
