@@ -39,6 +39,10 @@ const pair = (name: string, value: string): Buffer => embed(3, field.bytes(1, na
 const stream = (labels: string, ...lines: readonly Buffer[]): Buffer =>
   embed(1, field.bytes(1, labels), ...lines, field.varint(3, 7))
 
+/** Names that begin with a letter, and their values. */
+const named = (letter: string, count: number): Record<string, string> =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`${letter}${i}`, 'x']))
+
 describe('a push request', () => {
   const columns = { service: 'shop', environment: 'production' }
   const one = {
@@ -249,8 +253,6 @@ describe('a push request', () => {
   })
 
   it('may have 256 names in the metadata of a line, including the names of its labels', async () => {
-    const named = (letter: string, count: number): Record<string, string> =>
-      Object.fromEntries(Array.from({ length: count }, (_, i) => [`${letter}${i}`, 'x']))
     const pairs = named('p', 191)
     const at = '1763632800123456789'
     const values = [
