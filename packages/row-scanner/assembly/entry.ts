@@ -3,11 +3,11 @@ import * as columns from './columns'
 import { Decoded, Draft } from './draft'
 import { ENTRY, Errors, METADATA, PATH } from './errors'
 import { Field, fieldAfter } from './fields'
-import { errorsPerEntryMax, metadataBytesMax, metadataDepthMax, metadataNamesMax } from './limits'
+import { errorsPerEntryMax, metadataNamesMax } from './limits'
 import { FIELDS, UNKNOWN } from './memory'
 import { Metadata } from './metadata'
 import { countNames, Taken } from './names'
-import { characters, LONE } from './strings'
+import { afterCharacters, LONE } from './strings'
 import { Path } from './surrogates'
 import { CLEAN, NULL, Node, NODE_BYTES, OBJECT, REPEATED, STRING } from './tape'
 import { Timestamp } from './timestamps'
@@ -94,7 +94,8 @@ function checkField(field: Field, address: i32): void {
       if (!field.allows(Decoded.start)) fail(codes.NOT_ALLOWED, field.index)
     }
     const charactersMax = field.charactersMax
-    if (value.bytes > charactersMax && characters(value.start, value.end) > charactersMax)
+    const isLong = value.bytes > charactersMax
+    if (isLong && afterCharacters(value.start, value.end, charactersMax, true) < value.end)
       fail(codes.TOO_LONG, field.index)
   }
 }
@@ -114,6 +115,7 @@ function leaveOutNamesOf(metadata: i32): void {
 }
 
 function readMetadata(metadata: i32): void {
+  Metadata.faults = 0
   if (metadata !== 0 && unknownEnd === UNKNOWN && Node.of(metadata).has(CLEAN)) {
     Metadata.use(Node.of(metadata))
     return
@@ -126,11 +128,9 @@ function readMetadata(metadata: i32): void {
 
 /** Checks the limits of the metadata, the timestamp, and that all strings have a UTF-8 form. */
 function checkContent(object: i32, metadata: i32): bool {
-  if (Metadata.levels > metadataDepthMax) return fail(codes.TOO_DEEP, placeOfMetadata(object))
-  if (Metadata.bytes > metadataBytesMax) return fail(codes.TOO_LARGE, placeOfMetadata(object))
-  // Without unknown fields, the number of names was checked with the fields.
-  if (unknownEnd > UNKNOWN && Metadata.names > metadataNamesMax)
-    return fail(codes.TOO_MANY_NAMES, placeOfMetadata(object))
+  if (Metadata.has(codes.TOO_DEEP)) return fail(codes.TOO_DEEP, placeOfMetadata(object))
+  if (Metadata.has(codes.TOO_LARGE)) return fail(codes.TOO_LARGE, placeOfMetadata(object))
+  if (Metadata.has(codes.TOO_MANY_NAMES)) return fail(codes.TOO_MANY_NAMES, placeOfMetadata(object))
   if (!readTimestamp()) return fail(codes.INVALID_TIMESTAMP, columns.timestampField)
   return !Node.of(object).has(LONE) || !findLoneSurrogate(object, metadata)
 }

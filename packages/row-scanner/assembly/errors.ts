@@ -16,14 +16,9 @@ export const BLANK_EVENT: i32 = -11
 export const ACTION: i32 = -12
 /** In bytes that are not UTF-8. */
 export const BYTES: i32 = -13
-/** At the time of a record, which has nanoseconds. */
-export const UNIX_NANO: i32 = -4
 /** At a line of Loki, or at the labels of its stream. */
 export const LINE: i32 = -5
 export const LABELS: i32 = -6
-/** The stream of a line of Loki has too many labels, or too many bytes of them. */
-export const LABEL_COUNT: i32 = -7
-export const LABEL_BYTES: i32 = -8
 
 @unmanaged
 class EntryError {
@@ -40,11 +35,8 @@ class EntryError {
   line!: i32
   column!: i32
   end!: i32
-  /** How many there are, and how many are allowed. */
-  count!: i32
-  max!: i32
 }
-const ERROR_BYTES: i32 = 48
+const ERROR_BYTES: i32 = 40
 
 /** Paths are written before it is known whether they are needed. No path is longer. */
 const PATH_ROOM: i32 = 1_024
@@ -68,13 +60,6 @@ export class Errors {
     error.pathStart = 0
     error.pathEnd = 0
     return error
-  }
-
-  /** Notes how many there are of what the last error is about. */
-  static note(count: i32, max: i32): void {
-    const error = changetype<EntryError>(ERRORS + (Errors.count - 1) * ERROR_BYTES)
-    error.count = count
-    error.max = max
   }
 
   /** Adds the fault of a text that is not JSON. */

@@ -22,21 +22,21 @@ export const ID: i32 = PROJECT + PROJECT_BYTES_MAX + SLACK
 export const COLUMN_ENDS: i32 = ID + SLACK
 /** Names and words in ASCII: see `literals.ts`. Written when the module starts, in its first page. */
 export const LITERALS: i32 = 0x7000
-export const LITERALS_MAX: i32 = 160
+export const LITERALS_MAX: i32 = 192
 export const LITERAL_BYTES: i32 = 64
-/** The powers of ten that JavaScript writes: see `doubles.ts`. */
-export const POWERS: i32 = LITERALS + LITERALS_MAX * LITERAL_BYTES
-export const POWERS_BYTES: i32 = 617 * 16
 /** The words of loggers that JavaScript writes, and where they are found: see `loggers/words.ts`. Their addresses have sixteen bits. */
-export const WORDS: i32 = POWERS + POWERS_BYTES + SLACK
+export const WORDS: i32 = LITERALS + LITERALS_MAX * LITERAL_BYTES
 export const WORDS_MAX: i32 = 256
 export const WORD_BYTES: i32 = 64
 export const WORD_SLOTS: i32 = WORDS + WORDS_MAX * WORD_BYTES
 export const WORD_LENGTHS: i32 = WORD_SLOTS + 1_024 * 2
 /** For each numbering of levels, a byte for each number. */
 export const NUMBERINGS: i32 = WORD_LENGTHS + 1_024
+/** The powers of ten that JavaScript writes: see `doubles.ts`. */
+export const POWERS: i32 = NUMBERINGS + 5 * 64 + SLACK
+export const POWERS_BYTES: i32 = 617 * 16
 /** The values of the columns of the current record: see `loggers/uses.ts`. */
-export const USES: i32 = NUMBERINGS + 5 * 64
+export const USES: i32 = POWERS + POWERS_BYTES + SLACK
 /** Short texts in another form: lower case, or an ordinary form of a time. */
 export const SCRATCH: i32 = USES + COLUMNS_MAX * 16 + SLACK
 export const SCRATCH_BYTES: i32 = 512
@@ -46,7 +46,7 @@ export const BRACKETS: i32 = SCRATCH + SCRATCH_BYTES + SLACK
 export const ERRORS: i32 = BRACKETS + BODY_BYTES_MAX / 8 + SLACK
 export const ERRORS_MAX: i32 = 16_384
 /** Where the pieces of a request end: three i32 each, see `records.ts`. */
-export const PIECES: i32 = ERRORS + ERRORS_MAX * 48
+export const PIECES: i32 = ERRORS + ERRORS_MAX * 40
 export const PIECES_MAX: i32 = 4_096
 /** JSON Pointers of errors within metadata. */
 export const PATHS: i32 = PIECES + PIECES_MAX * 12
@@ -55,7 +55,7 @@ export const PATHS_BYTES_MAX: i32 = 131_072
 export const BODY: i32 = PATHS + PATHS_BYTES_MAX + SLACK
 /** Decoded names and texts, and those that are made for a record. They are never longer than in the body, but for bytes that are not UTF-8, which may become three. */
 export const NAMES: i32 = BODY + BODY_BYTES_MAX + SLACK
-/** The metadata of the current entry. No more is written when it is above its limit; one string before that may take six times the limit. */
+/** The metadata of the current entry. A string that fits but for its escapes may take six times the limit before it goes. */
 export const METADATA: i32 = NAMES + 4 * BODY_BYTES_MAX + SLACK
 export const METADATA_ROOM: i32 = 524_288
 /** Members of metadata that many records have in common. */

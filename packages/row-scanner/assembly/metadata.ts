@@ -1,85 +1,179 @@
 import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, copy } from './bytes'
 import { OPEN_BRACE, OPEN_BRACKET, QUOTE } from './bytes'
-import { metadataBytesMax } from './limits'
-import { METADATA } from './memory'
-import { countNames } from './names'
+import * as codes from './codes'
+import { metadataBytesMax, metadataDepthMax, metadataNamesMax } from './limits'
+import { Literal, literal } from './literals'
+import { LITERAL_BYTES, METADATA } from './memory'
 import { base64Bytes, writeScalar } from './scalars'
-import { ESCAPE_LETTERS, ESCAPED, ESCAPED_BYTES, hexDigit, stops, translate } from './strings'
-import { BYTES, CLEAN, HEX, Node, NODE_BYTES, OBJECT, REPEATED, STRING, TEXT } from './tape'
+import {
+  copyPaired,
+  ESCAPE_LETTERS,
+  ESCAPED,
+  ESCAPED_BYTES,
+  hexDigit,
+  LONE,
+  stops,
+  translate,
+} from './strings'
+import { ARRAY, BYTES, CLEAN, HEX, Node, NODE_BYTES, OBJECT, REPEATED, STRING, TEXT } from './tape'
+
+/** Says in the metadata of a record how it was repaired. A client's member with this name is not kept then. */
+const MARK: i32 = literal('sluiceRepaired')
+/** The codes of what can be repaired, in their order. */
+const FIRST_WORD: i32 = literal('invalid_timestamp')
+literal('invalid_unicode')
+literal('missing')
+literal('not_allowed')
+literal('too_deep')
+literal('too_large')
+literal('too_long')
+literal('too_many_names')
+/** The shortest member, `"":0`, and the shortest element. */
+const MEMBER_BYTES: i32 = 4
+const ELEMENT_BYTES: i32 = 1
+/** When a member or an element has gone because it is too large, no other one is tried for as little room. */
+const FULL_BYTES: i32 = 64
+/** No message is longer: 65,536 characters. */
+const TEXT_BYTES_MAX: i32 = 262_144
+/** The mark with all codes. */
+export const MARK_BYTES: i32 = 128
+/** With as much room besides the mark, nothing has gone that would have had room without it. */
+const ROOM_BYTES: i32 = MARK_BYTES + FULL_BYTES + 32
 
 /**
  * The metadata of a row: JSON without whitespace and without the values of repeated names, and otherwise as it was sent. It is in the body if
- * that is possible, or else at `METADATA`.
+ * that is possible, or else at `METADATA`. What is above a limit is left out: the first members that fit stay.
  */
 export class Metadata {
   static start: i32 = METADATA
   static end: i32 = METADATA
-  /** The objects and arrays that are open at its deepest place, its own object included. */
-  static levels: i32 = 1
-  /** The names of its own object. Not known of an object that is used as it is. */
-  static names: i32 = 0
+  /** What is not as it was sent: a bit for each code. A strict entry is rejected for it, a record is repaired. */
+  static faults: i32 = 0
+  private static limit: i32 = 0
+  private static names: i32 = 0
+  private static namesMax: i32 = 0
+  /** Whether there is room for the mark. */
+  private static isMarked: bool = false
+  /** Whether it becomes a message, which is cut later. */
+  private static isText: bool = false
+  /** Whether a member has the name of the mark. */
+  private static isNamed: bool = false
+  /** The objects and arrays that are open. */
+  private static level: i32 = 0
+  /** Members that follow one another in the body and are copied at once: where they are there, and where they begin here. 0 for none. */
+  private static run: i32 = 0
+  private static runStart: i32 = 0
 
   static get bytes(): i32 {
     return Metadata.end - Metadata.start
   }
 
-  /** Nothing more is written then. */
-  private static get isTooLarge(): bool {
-    return Metadata.bytes > metadataBytesMax
+  static note(code: i32): void {
+    Metadata.faults |= 1 << code
+  }
+
+  static has(code: i32): bool {
+    return (Metadata.faults & (1 << code)) !== 0
   }
 
   /** Takes an object as it is in the body. It must be clean. */
   static use(object: Node): void {
     Metadata.start = object.start
     Metadata.end = object.end
-    Metadata.levels = object.levels
-  }
-
-  /** Takes none: a record is rejected. */
-  static discard(): void {
-    Metadata.start = METADATA
-    Metadata.end = METADATA
+    if (object.levels > metadataDepthMax) Metadata.note(codes.TOO_DEEP)
+    if (object.bytes > metadataBytesMax) Metadata.note(codes.TOO_LARGE)
   }
 
   static begin(): void {
-    Metadata.beginAt(METADATA)
+    Metadata.beginAt(METADATA, metadataNamesMax)
   }
 
-  static beginAt(start: i32): void {
-    Metadata.start = start
-    Metadata.end = start
-    Metadata.levels = 1
+  /** Begins metadata with room for a mark. */
+  static beginMarked(): void {
+    Metadata.beginAt(METADATA, metadataNamesMax - 1)
+    Metadata.reserve(MARK_BYTES)
+    Metadata.isMarked = true
+  }
+
+  static beginAt(start: i32, namesMax: i32): void {
+    Metadata.beginValue(start, namesMax === i32.MAX_VALUE)
     Metadata.names = 0
+    Metadata.namesMax = namesMax
+    Metadata.isMarked = false
+    Metadata.isNamed = false
+    Metadata.level = 1
     Metadata.byte(OPEN_BRACE)
   }
 
-  /** Writes a value alone, for a string with its JSON. */
-  static writeValue(address: i32, to: i32): void {
-    Metadata.start = to
-    Metadata.end = to
+  /** Keeps room for members that are added later. */
+  static reserve(bytes: i32): void {
+    Metadata.limit -= bytes
+  }
+
+  /** Writes a value alone. @param level of what is around it; 0 if it becomes a message */
+  static writeValue(address: i32, to: i32, level: i32): void {
+    Metadata.beginValue(to, level === 0)
+    Metadata.level = level
     Metadata.value(address)
+  }
+
+  private static beginValue(start: i32, isText: bool): void {
+    Metadata.isText = isText
+    Metadata.start = start
+    Metadata.end = start
+    Metadata.limit = isText ? i32.MAX_VALUE : start + metadataBytesMax
+    Metadata.run = 0
   }
 
   static finish(): void {
     Metadata.close(CLOSE_BRACE)
   }
 
-  /** Adds all members of an object. */
-  static addMembers(object: i32): void {
-    Metadata.levels = max(Metadata.levels, Node.of(object).levels)
-    Metadata.names += countNames(object)
-    Metadata.members(object)
+  /** Whether a mark that turned out to be needed can be added to what was written. */
+  static get canMark(): bool {
+    const isShort = Metadata.names < Metadata.namesMax && Metadata.hasRoom(ROOM_BYTES)
+    return Metadata.isMarked || (isShort && !Metadata.isNamed)
   }
 
-  /** Adds a member. @param address its name */
-  static addMember(address: i32): void {
-    Metadata.levels = max(Metadata.levels, 1 + Node.of(Node.of(address).next).levels)
-    Metadata.names += 1
-    Metadata.member(address)
+  static mark(): void {
+    Metadata.flush()
+    const name = Literal.of(MARK)
+    Metadata.copy(name.start - 1, name.end + 2)
+    Metadata.byte(OPEN_BRACKET)
+    for (let code = codes.INVALID_TIMESTAMP; code <= codes.TOO_MANY_NAMES; code += 1) {
+      if (!Metadata.has(code)) continue
+      const word = Literal.of(FIRST_WORD + (code - codes.INVALID_TIMESTAMP) * LITERAL_BYTES)
+      Metadata.copy(word.start - 1, word.end + 1)
+      Metadata.byte(COMMA)
+    }
+    Metadata.close(CLOSE_BRACKET)
+  }
+
+  /** Adds all members of an object. */
+  static addMembers(object: i32): void {
+    const end = Node.of(object).next
+    for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
+      if (!Node.of(address).has(REPEATED) && !Metadata.addMember(address)) return
+  }
+
+  /** Adds a member. @param address its name @returns false if no other has room */
+  static addMember(address: i32): bool {
+    if (Literal.of(MARK).isName(Node.of(address))) {
+      if (Metadata.isMarked) return true
+      Metadata.isNamed = true
+    }
+    if (Metadata.isFull(MEMBER_BYTES) || (Metadata.isText && Metadata.bytes > TEXT_BYTES_MAX)) return false
+    if (Metadata.names === Metadata.namesMax) {
+      Metadata.note(codes.TOO_MANY_NAMES)
+      return false
+    }
+    if (Metadata.member(address)) Metadata.names += 1
+    return true
   }
 
   /** Adds members that were written before, each with a comma after it. */
   static addWritten(from: i32, end: i32): void {
+    Metadata.flush()
     Metadata.copy(from, end)
   }
 
@@ -90,6 +184,7 @@ export class Metadata {
 
   /** Replaces a comma at the end. */
   private static close(byte: u8): void {
+    Metadata.flush()
     if (load<u8>(Metadata.end - 1) === COMMA) Metadata.end -= 1
     Metadata.byte(byte)
   }
@@ -98,58 +193,154 @@ export class Metadata {
     Metadata.end = copy(Metadata.end, from, end - from)
   }
 
-  private static member(address: i32): void {
-    if (Metadata.isTooLarge) return
+  /** Whether there is room for bytes, and for the ends of what is open. */
+  private static hasRoom(bytes: i32): bool {
+    return Metadata.end + bytes + Metadata.level <= Metadata.limit
+  }
+
+  /** Whether there is no room for the shortest member or element, or little: nobody looks at the others then. */
+  private static isFull(bytes: i32): bool {
+    if (Metadata.hasRoom(Metadata.has(codes.TOO_LARGE) ? FULL_BYTES : bytes)) return false
+    Metadata.note(codes.TOO_LARGE)
+    return true
+  }
+
+  /** Copies the members of the run. */
+  private static flush(): void {
+    if (Metadata.run === 0) return
+    const last = Metadata.end - 1
+    copy(Metadata.runStart, Metadata.run, last - Metadata.runStart)
+    store<u8>(last, COMMA)
+    Metadata.run = 0
+  }
+
+  /** Whether a value is written as it is in the body. @param level of what is around it */
+  @inline
+  private static isPlain(value: Node, level: i32): bool {
+    if (value.has(LONE)) return false
+    return (
+      value.kind <= STRING ||
+      (value.kind <= ARRAY && value.has(CLEAN) && level + value.levels <= metadataDepthMax)
+    )
+  }
+
+  /** Adds a member that is as it was sent to the run. @returns whether it is one, and has room */
+  @inline
+  private static extendRun(name: Node): bool {
+    const value = Node.of(name.next)
+    const quote = value.kind === STRING ? 1 : 0
+    // Whitespace, and a value that was not after its name, are found by their places.
+    if (value.start - quote !== name.end + 2 || name.has(ESCAPED) || !Metadata.isPlain(value, Metadata.level))
+      return false
+    const from = name.start - 1
+    const bytes = value.end + quote - from
+    if (!Metadata.hasRoom(bytes)) return false
+    if (Metadata.run === 0 || from - Metadata.run !== Metadata.end - Metadata.runStart) {
+      Metadata.flush()
+      Metadata.run = from
+      Metadata.runStart = Metadata.end
+    }
+    Metadata.end += bytes + 1
+    return true
+  }
+
+  /** @returns whether it stays */
+  private static member(address: i32): bool {
     const name = Node.of(address)
-    if (name.has(ESCAPED)) Metadata.string(name.start, name.end)
-    else Metadata.copy(name.start - 1, name.end + 1)
-    Metadata.byte(COLON)
-    Metadata.value(name.next)
-    Metadata.byte(COMMA)
+    if (Metadata.extendRun(name)) return true
+    Metadata.flush()
+    const before = Metadata.end
+    if (name.has(LONE)) Metadata.note(codes.INVALID_UNICODE)
+    let fault = codes.TOO_LARGE
+    if (Metadata.hasRoom(name.bytes)) {
+      if (name.has(ESCAPED)) Metadata.string(name.start, name.end)
+      else Metadata.copy(name.start - 1, name.end + 1)
+      Metadata.byte(COLON)
+      fault = Metadata.value(name.next)
+    }
+    return Metadata.keep(before, fault)
+  }
+
+  /** Ends a member or an element, which goes if it has a fault or does not fit. */
+  private static keep(before: i32, fault: i32): bool {
+    if (fault === 0 && !Metadata.hasRoom(0)) fault = codes.TOO_LARGE
+    if (fault === 0) {
+      Metadata.byte(COMMA)
+      return true
+    }
+    Metadata.note(fault)
+    Metadata.end = before
+    return false
   }
 
   private static members(object: i32): void {
     const end = Node.of(object).next
-    for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
-      if (!Node.of(address).has(REPEATED)) Metadata.member(address)
+    for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
+      if (Node.of(address).has(REPEATED)) continue
+      if (Metadata.isFull(MEMBER_BYTES)) return
+      Metadata.member(address)
+    }
   }
 
-  /** Writes a value, unless the metadata is too large already. */
-  private static value(address: i32): void {
-    if (Metadata.isTooLarge) return
+  private static elements(array: i32): void {
+    const end = Node.of(array).next
+    for (let address = array + NODE_BYTES; address < end; address = Node.of(address).next) {
+      if (Metadata.isFull(ELEMENT_BYTES)) return
+      const before = Metadata.end
+      Metadata.keep(before, Metadata.value(address))
+    }
+  }
+
+  /** Writes a value. @returns 0, or why it must go, with its member: nothing of it is needed then */
+  private static value(address: i32): i32 {
     const node = Node.of(address)
     const kind = node.kind
     if (kind === TEXT) return Metadata.string(node.start, node.end)
     if (kind > TEXT) return Metadata.scalar(address)
-    if (kind === STRING) return Metadata.copy(node.start - 1, node.end + 1)
-    if (kind < STRING || node.has(CLEAN)) return Metadata.copy(node.start, node.end)
-    if (kind === OBJECT) {
-      Metadata.byte(OPEN_BRACE)
-      Metadata.members(address)
-      return Metadata.close(CLOSE_BRACE)
+    if (kind === STRING && node.has(LONE)) {
+      Metadata.note(codes.INVALID_UNICODE)
+      // It gets shorter, but never half as long.
+      if (!Metadata.hasRoom(node.bytes >> 1)) return codes.TOO_LARGE
+      Metadata.end = copyPaired(Metadata.end, node.start - 1, node.end + 1)
+      return 0
     }
-    Metadata.byte(OPEN_BRACKET)
-    const end = node.next
-    for (let element = address + NODE_BYTES; element < end; element = Node.of(element).next) {
-      Metadata.value(element)
-      Metadata.byte(COMMA)
+    if (kind === STRING) return Metadata.raw(node.start - 1, node.end + 1)
+    if (kind < STRING) return Metadata.raw(node.start, node.end)
+    const isDeep = Metadata.level + node.levels > metadataDepthMax
+    if (isDeep && !Metadata.isText) {
+      Metadata.note(codes.TOO_DEEP)
+      return Metadata.string(node.start, node.end)
     }
-    Metadata.close(CLOSE_BRACKET)
+    if ((isDeep || Metadata.isPlain(node, Metadata.level)) && Metadata.hasRoom(node.bytes))
+      return Metadata.raw(node.start, node.end)
+    // A list of OTLP has no text that could stay.
+    if (Metadata.level === metadataDepthMax) return codes.TOO_DEEP
+    Metadata.byte(kind === OBJECT ? OPEN_BRACE : OPEN_BRACKET)
+    Metadata.level += 1
+    if (kind === OBJECT) Metadata.members(address)
+    else Metadata.elements(address)
+    Metadata.level -= 1
+    Metadata.close(kind === OBJECT ? CLOSE_BRACE : CLOSE_BRACKET)
+    return 0
   }
 
-  private static scalar(address: i32): void {
+  private static raw(from: i32, end: i32): i32 {
+    if (!Metadata.hasRoom(end - from)) return codes.TOO_LARGE
+    Metadata.copy(from, end)
+    return 0
+  }
+
+  private static scalar(address: i32): i32 {
     const node = Node.of(address)
     const bytes = node.kind === BYTES ? base64Bytes(node.bytes) : node.kind === HEX ? node.bytes * 2 : 0
-    if (bytes > metadataBytesMax) Metadata.end += bytes
-    else Metadata.end = writeScalar(Metadata.end, address)
+    if (!Metadata.hasRoom(bytes)) return codes.TOO_LARGE
+    Metadata.end = writeScalar(Metadata.end, address)
+    return 0
   }
 
-  /** Writes UTF-8 as a string of JSON. One that makes the metadata too large is only counted. */
-  private static string(from: i32, end: i32): void {
-    if (end - from > metadataBytesMax) {
-      Metadata.end += end - from
-      return
-    }
+  /** Writes UTF-8 as a string of JSON. Escapes may make it longer than its room. */
+  private static string(from: i32, end: i32): i32 {
+    if (!Metadata.hasRoom(end - from)) return codes.TOO_LARGE
     Metadata.byte(QUOTE)
     let to = Metadata.end
     for (let at = from; at < end;) {
@@ -165,6 +356,7 @@ export class Metadata {
     }
     Metadata.end = to
     Metadata.byte(QUOTE)
+    return 0
   }
 }
 

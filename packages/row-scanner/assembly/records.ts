@@ -1,23 +1,14 @@
 import * as codes from './codes'
 import * as columns from './columns'
 import { Draft } from './draft'
-import { Errors, METADATA, PATH } from './errors'
+import { Errors } from './errors'
 import { fieldOf } from './fields'
-import {
-  metadataBytesMax,
-  metadataDepthMax,
-  metadataNamesMax,
-  pieceBytesMax,
-  pieceRowsMax,
-  recordsPerRequestMax,
-  rowBytesPerRequestMax,
-} from './limits'
+import { pieceBytesMax, pieceRowsMax, recordsPerRequestMax, rowBytesPerRequestMax } from './limits'
 import { PIECES, PIECES_MAX, ROWS } from './memory'
 import { Metadata } from './metadata'
 import { Rows } from './rows'
-import { characters, ESCAPED, textCharacters } from './strings'
-import { Path } from './surrogates'
-import { Node, TEXT } from './tape'
+import { afterCharacters, ESCAPED, LONE, textCharacters } from './strings'
+import { Node, NODE_BYTES, Tape, TEXT } from './tape'
 import { STOPPED, Wire } from './wire'
 
 /** Why the records of a request are not read any further. */
@@ -47,31 +38,32 @@ const PIECE_BYTES: i32 = 12
 export class Records {
   static count: i32 = 0
   static pieces: i32 = 0
-  /** The metadata of rejected records: each of thousands may repeat what they have in common. */
-  private static rejectedBytes: i32 = 0
 
   static clear(): void {
     Rows.clear()
     Errors.clear()
     Records.count = 0
     Records.pieces = 0
-    Records.rejectedBytes = 0
   }
 
   /**
-   * Takes the draft as the next record.
+   * Takes the draft as the next record. Its client cannot react to a rejected record: what is above a limit is repaired, and the metadata says so.
    *
-   * @param isLone whether it has half of a surrogate pair, at `Path`
+   * @param write adds the members of its metadata. Called again if a mark has no room besides them
    * @returns 0, or why the request is rejected
    */
-  static take(isLone: bool = false): i32 {
-    const column = firstTooLong()
-    if (column >= 0) return Records.reject(codes.TOO_LONG, fieldOf(column).index)
-    if (Metadata.names > metadataNamesMax) return Records.reject(codes.TOO_MANY_NAMES, METADATA)
-    if (Metadata.levels > metadataDepthMax) return Records.reject(codes.TOO_DEEP, METADATA)
-    if (Metadata.bytes > metadataBytesMax) return Records.reject(codes.TOO_LARGE, METADATA)
-    if (isLone) return Records.rejectUnicode(Path.start, Path.end)
+  static take(write: () => void): i32 {
     if (Records.count === recordsPerRequestMax) return TOO_MANY_RECORDS
+    repairStrings()
+    if (Metadata.faults === 0) Metadata.begin()
+    else Metadata.beginMarked()
+    write()
+    if (Metadata.faults !== 0 && !Metadata.canMark) {
+      Metadata.beginMarked()
+      write()
+    }
+    if (Metadata.faults !== 0) Metadata.mark()
+    Metadata.finish()
     Draft.finish()
     Records.count += 1
     if (Records.isTooLarge) return ROWS_TOO_LARGE
@@ -81,21 +73,10 @@ export class Records {
 
   /** Takes a record that cannot become a row. @returns 0, or why the request is rejected */
   static reject(code: i32, where: i32): i32 {
-    return Records.rejectAt(code, where, 0, 0)
-  }
-
-  /** Takes a record with half of a surrogate pair at a path. */
-  static rejectUnicode(pathStart: i32, pathEnd: i32): i32 {
-    return Records.rejectAt(codes.INVALID_UNICODE, PATH, pathStart, pathEnd)
-  }
-
-  private static rejectAt(code: i32, where: i32, pathStart: i32, pathEnd: i32): i32 {
     if (Records.count === recordsPerRequestMax) return TOO_MANY_RECORDS
-    const error = Errors.add(Records.count, code, where)
-    if (where === PATH) Errors.addPath(error, pathStart, pathEnd)
+    Errors.add(Records.count, code, where)
     Records.count += 1
-    Records.rejectedBytes += Metadata.bytes
-    return Records.isTooLarge ? ROWS_TOO_LARGE : 0
+    return 0
   }
 
   /** Takes a record that is not JSON. */
@@ -120,7 +101,7 @@ export class Records {
   }
 
   private static get isTooLarge(): bool {
-    return Rows.end - ROWS + Rows.bytes + Records.rejectedBytes > rowBytesPerRequestMax
+    return Rows.end - ROWS + Rows.bytes > rowBytesPerRequestMax
   }
 
   private static endPiece(): void {
@@ -133,15 +114,28 @@ export class Records {
   }
 }
 
-/** The column of a string that has too many characters; negative if there is none. */
-function firstTooLong(): i32 {
+/** Cuts the strings that are too long. Half of a surrogate pair becomes U+FFFD when a string is decoded. */
+function repairStrings(): void {
   for (let column = columns.timestamp + 1; column < columns.metadata; column += 1) {
     const address = Draft.valueOf(column)
     if (address === 0) continue
     const value = Node.of(address)
-    if (value.bytes > FEW_BYTES && !hasAtMostCharacters(value, fieldOf(column).charactersMax)) return column
+    if (value.has(LONE)) Metadata.note(codes.INVALID_UNICODE)
+    const charactersMax = fieldOf(column).charactersMax
+    if (value.bytes <= FEW_BYTES || hasAtMostCharacters(value, charactersMax)) continue
+    Metadata.note(codes.TOO_LONG)
+    Draft.set(column, cut(value, charactersMax))
   }
-  return -1
+}
+
+/** The node of the first characters of a string. */
+function cut(value: Node, characters: i32): i32 {
+  Tape.add(value.head, value.start, afterCharacters(value.start, value.end, characters, isEscaped(value)))
+  return Tape.end - NODE_BYTES
+}
+
+function isEscaped(value: Node): bool {
+  return value.kind !== TEXT && value.has(ESCAPED)
 }
 
 /** No limit of a string is smaller. */
@@ -150,8 +144,6 @@ const FEW_BYTES: i32 = 64
 /** Whether a string has at most this many characters. */
 export function hasAtMostCharacters(value: Node, charactersMax: i32): bool {
   if (value.bytes <= charactersMax) return true
-  const isText = value.kind === TEXT || !value.has(ESCAPED)
-  return (
-    (isText ? textCharacters(value.start, value.end) : characters(value.start, value.end)) <= charactersMax
-  )
+  if (!isEscaped(value)) return textCharacters(value.start, value.end) <= charactersMax
+  return afterCharacters(value.start, value.end, charactersMax, true) === value.end
 }

@@ -1,4 +1,4 @@
-import { BACKSLASH, firstOf, isDigit, LOWER_A, LOWER_U, NEWLINE, QUOTE, SPACE, ZERO } from './bytes'
+import { BACKSLASH, copy, firstOf, isDigit, LOWER_A, LOWER_U, NEWLINE, QUOTE, SPACE, ZERO } from './bytes'
 
 /** Flags of a string, in the head of its node. */
 export const ESCAPED: i32 = 0x10
@@ -125,6 +125,27 @@ export function writeCharacter(to: i32, code: i32): i32 {
   return to + 4
 }
 
+/** What takes the place of half of a surrogate pair, which has no UTF-8 form. */
+export const REPLACEMENT: i32 = 0xfffd
+
+/** Copies a string in valid JSON, with U+FFFD in place of each half of a surrogate pair. @returns the end of the copy */
+export function copyPaired(to: i32, from: i32, end: i32): i32 {
+  let plain = from
+  for (let at = from; at < end;) {
+    if (load<u8>(at) !== BACKSLASH) {
+      at += 1
+      continue
+    }
+    Escape.read(at)
+    if (Escape.isLone) {
+      to = writeCharacter(copy(to, plain, at - plain), REPLACEMENT)
+      plain = Escape.end
+    }
+    at = Escape.end
+  }
+  return copy(to, plain, end - plain)
+}
+
 /** Decodes a string in valid JSON. @returns the end of the decoded string */
 export function decode(from: i32, end: i32, to: i32): i32 {
   for (let at = from; at < end;) {
@@ -141,7 +162,7 @@ export function decode(from: i32, end: i32, to: i32): i32 {
         Escape.read(backslash)
         at = Escape.end
         next = at
-        to = writeCharacter(to, Escape.code)
+        to = writeCharacter(to, Escape.isLone ? REPLACEMENT : Escape.code)
         break
       }
       store<u8>(to, <u8>code)
@@ -155,22 +176,22 @@ export function decode(from: i32, end: i32, to: i32): i32 {
   return to
 }
 
-/** The number of code points of a string in valid JSON, escaped or not. */
-export function characters(from: i32, end: i32): i32 {
-  let count = 0
-  for (let at = from; at < end;) {
+/** The place after so many code points of UTF-8, or its end. @param isEscaped whether it is a string in valid JSON */
+export function afterCharacters(from: i32, end: i32, count: i32, isEscaped: bool): i32 {
+  let at = from
+  while (at < end) {
     const byte = load<u8>(at)
-    if (byte === BACKSLASH) {
+    // All bytes of a character but the first begin with these bits.
+    if ((byte & 0xc0) !== 0x80) {
+      if (count === 0) return at
+      count -= 1
+    }
+    if (isEscaped && byte === BACKSLASH) {
       Escape.read(at)
       at = Escape.end
-      count += 1
-    } else {
-      // All bytes of a character but the first begin with these bits.
-      if ((byte & 0xc0) !== 0x80) count += 1
-      at += 1
-    }
+    } else at += 1
   }
-  return count
+  return at
 }
 
 /** The number of code points of UTF-8. */

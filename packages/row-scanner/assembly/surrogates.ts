@@ -1,6 +1,5 @@
-import { copy, SLASH, ZERO } from './bytes'
+import { SLASH, ZERO } from './bytes'
 import { Errors } from './errors'
-import { fieldOf } from './fields'
 import { writeInteger } from './integers'
 import { PATHS } from './memory'
 import { LONE } from './strings'
@@ -41,18 +40,7 @@ export class Path {
   }
 
   static addMetadata(): void {
-    Path.addText('/metadata')
-  }
-
-  /** Adds the name of the field of a column. */
-  static addColumn(column: i32): void {
-    const field = fieldOf(column)
-    store<u8>(Path.end, SLASH)
-    Path.end = copy(Path.end + 1, <i32>changetype<usize>(field), field.bytes)
-  }
-
-  /** Adds a path of plain ASCII. */
-  static addText(path: string): void {
+    const path = '/metadata'
     for (let i = 0; i < path.length; i += 1) store<u8>(Path.end + i, <u8>path.charCodeAt(i))
     Path.end += path.length
   }

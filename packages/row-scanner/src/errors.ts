@@ -7,7 +7,7 @@ import { readNumbers } from './numbers.ts'
 export const reasons = ['records', 'bytes', 'json', 'message', 'shape', 'action'] as const
 
 /**
- * A body is rejected as a whole: it has too many `records`, or too many `bytes` of rows, with the metadata of rejected records; it is not `json`,
+ * A body is rejected as a whole: it has too many `records`, or too many `bytes` of rows; it is not `json`,
  * or not the `message` of its protocol; it has no records in the expected place (`shape`); or an `action` of a bulk request is malformed.
  */
 export class RejectedBody extends Error {
@@ -50,17 +50,13 @@ const FIELDS = -100
 export const eventErrors = { missing: 'has no event', blank: 'has a blank event' } as const
 /** What records of shippers have instead of fields. */
 const wordings: Readonly<Record<number, string>> = {
-  [-4]: 'must be nanoseconds of the years 1970–2261',
   [-5]: 'must be an array of a time, a line and structured metadata',
   [-6]: 'has a stream without valid labels, such as {"app": "x"} in JSON or {app="x"}',
-  [-7]: 'has a stream with {count} labels: at most {max} are allowed',
-  [-8]: 'has a stream with {count} bytes of labels: at most {max} are allowed',
   [-10]: eventErrors.missing,
   [-11]: eventErrors.blank,
   [-12]: 'is not stored',
   [-13]: 'must be UTF-8',
 }
-const paths: Readonly<Record<number, string>> = { [-4]: '/timestamp', [METADATA]: '/metadata' }
 
 /** An `EntryError` in `assembly/errors.ts`. */
 const numbers = [
@@ -74,8 +70,6 @@ const numbers = [
   'line',
   'column',
   'end',
-  'count',
-  'max',
 ] as const
 
 /** Words the errors in the scanner's memory. */
@@ -83,12 +77,11 @@ export function readErrors(memory: Buffer, start: number, count: number): ScanEr
   return readNumbers(memory, start, count, numbers).map((error) => {
     const { index, where, pathStart, pathEnd } = error
     const code = codes[error.code] ?? 'invalid_json'
-    const field = where >= 0 ? `/${fieldNames[where]}` : (paths[where] ?? '')
+    const field = where >= 0 ? `/${fieldNames[where]}` : where === METADATA ? '/metadata' : ''
     const path = where === PATH ? memory.toString('utf8', pathStart, pathEnd) : field
     const text = code === 'invalid_json' ? `is not JSON: ${describeFault(memory, error)}` : undefined
     const type = where < FIELDS ? wrongType(memory, -where) : undefined
-    const wording = wordings[where]?.replace('{count}', `${error.count}`).replace('{max}', `${error.max}`)
-    const message = type ?? wording ?? text ?? messageOf(code, path, where)
+    const message = type ?? wordings[where] ?? text ?? messageOf(code, path, where)
     return { index, path: code === 'missing' ? '' : path, code, message }
   })
 }

@@ -10,12 +10,14 @@ import { ID, stamp } from './support/reference.ts'
 import {
   bulkReference,
   comparable,
+  sorted,
   datadogReference,
   hecLinesReference,
   hecReference,
   type Records,
   Rejected,
 } from './support/shippers.ts'
+import { anyLarge, deep, many } from './support/any-large.ts'
 import { runsOf } from './support/runs.ts'
 
 const pieces = { rowsMax: 3, bytesMax: 1_000_000 }
@@ -26,7 +28,10 @@ const scanner = new Scanner({ reserve: () => ID }, () => (nowMs += 1), pieces)
 const prefix = textPrefix(stamp)
 
 /** What a scan makes of a body, in the form of the reference. */
-function outcomeOf(scan: () => ScannedRecords & { readonly items?: readonly unknown[] }): Records | string {
+function outcomeOf(
+  scan: () => ScannedRecords & { readonly items?: readonly unknown[] },
+  form: (column: string) => string = comparable,
+): Records | string {
   try {
     const { rejected, pieces: found, ...rest } = scan()
     const rows = found.flatMap((piece) => {
@@ -39,9 +44,10 @@ function outcomeOf(scan: () => ScannedRecords & { readonly items?: readonly unkn
         const values = row
           .split('\t')
           .map((value) => value.replaceAll(/\\(.)/gs, (_, letter: string) => letters[letter] ?? letter))
+        const metadata = JSON.parse(values.at(-1) ?? '') as unknown
         return {
-          columns: withoutId(values.slice(0, -1)).map(comparable),
-          metadata: JSON.parse(values.at(-1) ?? '') as unknown,
+          columns: withoutId(values.slice(0, -1)).map(form),
+          metadata: form === comparable ? sorted(metadata) : metadata,
         }
       }),
       rejected: [...rejected].map(([index, { code, path }]) => [
@@ -442,11 +448,7 @@ it('names in wrappers count as the reference says', () => {
   )
 })
 
-const many = (count: number, name = 'a'): object =>
-  Object.fromEntries(Array.from({ length: count }, (_, i) => [`${name}_${i}`, i]))
-const deep = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
-
-it('records above the limits are rejected, and numbered names are found in any number of names', () => {
+it('records above the limits are repaired, and numbered names are found in any number of names', () => {
   const logs = [
     { message: 'x'.repeat(limits.messageCharactersMax + 1) },
     { message: 'x', stack: ['é'.repeat(limits.stackCharactersMax), ''] },
@@ -460,15 +462,35 @@ it('records above the limits are rejected, and numbered names are found in any n
     { message: 'x', metadata: many(200), ...many(50), a: 1, a_2: 2, a_2_2: 3 },
     { message: 'x', metadata: many(200, 'originalLevel'), level: 'fatal', originalLevel: 1 },
     { message: 'x', metadata: many(1_000) },
+    { ...many(1_000), message: 'x', level: 'fatal', sluiceRepaired: 'by the client' },
+    { a: 'x'.repeat(limits.metadataBytesMax), b: deep(40), c: '\ud800', d: many(300) },
+    { stack: '\ud800', a: ['\udc00x', { b: '\ud83d\ude00\ud83d' }], '\ud800': { c: [deep(15), 1] } },
+    ...fc.sample(anyLarge, { numRuns: 8, seed: 1 }),
   ]
-  const body = Buffer.from(JSON.stringify(logs))
-  expect(outcomeOf(() => scanner.scanRecords('Datadog', body, prefix))).toEqual(
-    expected(() => datadogReference(body, prefix)),
+  for (const log of logs) {
+    const body = Buffer.from(JSON.stringify(log))
+    expect(outcomeOf(() => scanner.scanRecords('Datadog', body, prefix))).toEqual(
+      expected(() => datadogReference(body, prefix)),
+    )
+    const document = Buffer.from(`{"create":{"_index":"a"}}\n${JSON.stringify(log)}\n`)
+    expect(outcomeOf(() => scanner.scanBulk(document, prefix, null))).toEqual(
+      expected(() => bulkReference(document, prefix, null)),
+    )
+    const event = Buffer.from(JSON.stringify({ event: log, fields: { a_1: 1, a: 2 }, a_2: 3 }))
+    expect(outcomeOf(() => scanner.scanRecords('HecEvents', event, prefix))).toEqual(
+      expected(() => hecReference(event, prefix)),
+    )
+  }
+})
+
+it('lines and events that are long are cut', () => {
+  const lines = Buffer.from(`${'é'.repeat(65_537)}\nx\n${'x'.repeat(65_536)}`)
+  const origin = { metadata: { host: 'a' } }
+  expect(outcomeOf(() => scanner.scanHecLines(lines, prefix, origin))).toEqual(
+    expected(() => hecLinesReference(lines, prefix, origin)),
   )
-  const events = Buffer.from(
-    logs.map((event) => JSON.stringify({ event, fields: { a_1: 1, a: 2 }, a_2: 3 })).join(''),
-  )
-  expect(outcomeOf(() => scanner.scanRecords('HecEvents', events, prefix))).toEqual(
-    expected(() => hecReference(events, prefix)),
+  const event = Buffer.from(`{"event":[${'[1],'.repeat(40_000)}${'['.repeat(90)}${']'.repeat(90)}]}`)
+  expect(outcomeOf(() => scanner.scanRecords('HecEvents', event, prefix))).toEqual(
+    expected(() => hecReference(event, prefix)),
   )
 })

@@ -26,8 +26,8 @@ export const limits = {
   /** For requests of shippers, whose batches cannot always be set: twice the default batch of the OpenTelemetry Collector. */
   recordsPerRequestMax: 16_384,
   /**
-   * For requests of shippers: all rows of one request, and the metadata of rejected records. What many records have in common is sent once,
-   * and stored in each row. Six times the largest body.
+   * For requests of shippers: all rows of one request. What many records have in common is sent once, and stored in each row. Six times the
+   * largest body.
    */
   rowBytesPerRequestMax: 32 * 1024 * 1024,
   /** After decoding. 100 typical entries are 50 KB; the rest is headroom for stack traces. */

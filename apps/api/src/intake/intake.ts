@@ -43,7 +43,7 @@ const rejections: Rejections = {
   ],
   bytes: () => [
     'body_too_large',
-    `The rows of the request have more than ${limits.rowBytesPerRequestMax} bytes, with the metadata of rejected records, because each of ` +
+    `The rows of the request have more than ${limits.rowBytesPerRequestMax} bytes, because each of ` +
       'them repeats what its records have in common. Send fewer records per request.',
   ],
   json: ({ message }) => ['invalid_json', toSentence(message)],

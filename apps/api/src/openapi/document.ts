@@ -18,7 +18,7 @@ problem document with a stable \`code\`.
 
 Keep the API key on servers: no response has CORS headers, so browsers cannot use the API from a web page.
 
-Characters are Unicode code points. Nothing is truncated or converted: an entry that exceeds a limit is rejected.
+Characters are Unicode code points. Nothing is truncated or converted: an entry that exceeds a limit is rejected, except by the APIs of shippers and OTLP.
 
 The APIs that shippers already have (Elasticsearch, Loki, Splunk, Datadog) are described in \`docs/sources\`.`
 

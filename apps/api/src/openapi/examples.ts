@@ -1,5 +1,4 @@
 import { problemBody } from '@sluice/access'
-import { limits } from '@sluice/schema'
 import { Problem, type ProblemCode } from '../problems.ts'
 
 const minimal = { level: 'info', message: 'Checked out' }
@@ -55,7 +54,8 @@ export const acceptedExamples = {
 export const otlpAcceptedExample = {
   partialSuccess: {
     rejectedLogRecords: '1',
-    errorMessage: `1 of 2 records were rejected (too_long 1). Record 1: /message must have at most ${limits.messageCharactersMax} characters.`,
+    errorMessage:
+      '1 of 2 records were rejected (wrong_type 1). Record 1: an element of logRecords must be an object.',
   },
 } as const
 

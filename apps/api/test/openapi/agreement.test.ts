@@ -9,7 +9,7 @@ import { problems, type ProblemCode } from '../../src/problems.ts'
 import { type Change, rejections } from '../support/rejections.ts'
 import { exchange, freshTestApi, rebuild } from '../support/shared-api.ts'
 import { type Body, buildTestApi, type TestApi } from '../support/test-api.ts'
-import { encodeLogs, jsonLogs } from '@sluice/harness/otlp-logs'
+import { encodeLogs } from '@sluice/harness/otlp-logs'
 import { decodeAnswer, oneScope, postLogs, protobuf } from '../protocols/otlp/otlp-api.ts'
 import { Described, type Answer, type Document } from './described.ts'
 
@@ -168,13 +168,12 @@ describe('an accepted request', () => {
   })
 
   it('may be OTLP, and partly rejected', async () => {
-    const logs = oneScope({ body: 'm' }, { body: 'a'.repeat(limits.messageCharactersMax + 1) })
     const expected = described.post().responses[200]?.content?.['application/json']?.example
-    const json = await api.post(jsonLogs(logs))
+    const json = await api.post('{"resourceLogs":[{"scopeLogs":[{"logRecords":[{},7]}]}]}')
     expect(described.undescribed(described.post(), asAnswer(json))).toEqual([])
     expect(json.json()).toEqual(expected)
-    const bytes = await postLogs(api, logs)
+    const bytes = await postLogs(api, oneScope({ body: 'm' }))
     expect(described.undescribed(described.post(), asAnswer(bytes))).toEqual([])
-    expect(decodeAnswer(200, bytes.rawPayload)).toEqual(expected)
+    expect(decodeAnswer(200, bytes.rawPayload)).toEqual({})
   })
 })

@@ -1,4 +1,6 @@
+import * as codes from '../codes'
 import { Literal } from '../literals'
+import { Metadata } from '../metadata'
 import { addNumbered, hashOf, isSame, Names, Taken } from '../names'
 import { NAME, Node, NODE_BYTES, REPEATED, Tape } from '../tape'
 
@@ -29,12 +31,11 @@ export class Members {
   first!: i32
   /** The place after the last name. Each is an i32. */
   last!: i32
-  /** How many members it may get: only then are names found by the table. */
-  private room!: i32
-  private isIndexed!: bool
-  /** The largest number that a name may get, and whether one would have got a larger one. */
+  /** How many members it may get: only then are names found by the table. Further ones go. */
+  room!: i32
+  isIndexed!: bool
+  /** The largest number that a name may get. A member that would need a larger one goes. */
   private numberMax!: i32
-  isCrowded!: bool
 
   clear(start: i32, room: i32, numberMax: i32 = i32.MAX_VALUE): void {
     this.first = start
@@ -42,7 +43,6 @@ export class Members {
     this.room = room
     this.isIndexed = false
     this.numberMax = numberMax
-    this.isCrowded = false
   }
 
   get count(): i32 {
@@ -66,17 +66,33 @@ export class Members {
    */
   @inline
   add(name: i32, known: i32 = this.last): void {
-    this.put(known === this.first || this.same(name, known) === 0 ? name : this.numbered(Node.of(name)))
+    if (known === this.first || this.same(name, known) === 0) {
+      this.put(name)
+      return
+    }
+    this.index()
+    this.put(this.numbered(Node.of(name)))
   }
 
-  put(name: i32): void {
+  /** Adds a member after all others, without the table. */
+  addLast(name: i32): void {
+    this.put(this.same(name, this.last, i32.MAX_VALUE) === 0 ? name : this.numbered(Node.of(name)))
+  }
+
+  /** @param name 0 for that of a member that goes @returns whether it stays */
+  put(name: i32): bool {
+    if (name === 0 || this.count >= this.room) {
+      Metadata.note(codes.TOO_MANY_NAMES)
+      return false
+    }
     store<i32>(this.last, name)
     this.last += 4
+    return true
   }
 
   /** The same name before a place; 0 if there is none: it is then taken. */
-  same(name: i32, known: i32): i32 {
-    if (!this.isIndexed && known - this.first > FEW_NAMES * 4) this.index()
+  same(name: i32, known: i32, few: i32 = FEW_NAMES * 4): i32 {
+    if (known - this.first > few) this.index()
     if (this.isIndexed) return Taken.take(name) ? 0 : Taken.find(Node.of(name))
     for (let at = this.first; at < known; at += 4)
       if (isSame(Node.of(load<i32>(at)), Node.of(name))) return load<i32>(at)
@@ -90,32 +106,35 @@ export class Members {
     this.isIndexed = true
     for (let at = this.first; at < this.last; at += 4)
       if (!Taken.take(load<i32>(at))) store<i32>(at, -load<i32>(at))
-    for (let at = this.first; at < this.last; at += 4)
-      if (load<i32>(at) < 0) store<i32>(at, this.numbered(Node.of(-load<i32>(at))))
+    const end = this.last
+    this.last = this.first
+    for (let at = this.first; at < end; at += 4)
+      this.put(load<i32>(at) < 0 ? this.numbered(Node.of(-load<i32>(at))) : load<i32>(at))
+    this.isIndexed = false
   }
 
-  private index(): void {
+  /** Finds names by the table from now on. */
+  index(): void {
+    if (this.isIndexed) return
     Taken.begin(this.room)
     const end = this.last
     for (let at = this.first; at < end; at += 4) Taken.take(load<i32>(at))
     this.isIndexed = true
   }
 
-  /** Adds the name with the first number that makes it a new one to the tape. */
+  /** Adds the name with the first number that makes it a new one to the tape. @returns 0 if the number would be too large */
   numbered(name: Node): i32 {
-    if (!this.isIndexed) this.index()
     const node = Tape.end
     const text = Names.mark
     let number = 2
-    while (!Taken.take(addNumbered(name, number))) {
+    while (this.same(addNumbered(name, number), this.last, i32.MAX_VALUE) !== 0) {
       Tape.end = node
       Names.rewind(text)
       number += 1
-      if (number > this.numberMax) this.isCrowded = true
-      if (this.isCrowded) return changetype<i32>(name)
+      if (number > this.numberMax) return 0
     }
     Node.of(node).next = name.next
     return node
   }
 }
-export const MEMBERS_BYTES: i32 = 24
+export const MEMBERS_BYTES: i32 = 20

@@ -7,7 +7,7 @@ import { literal } from '../literals'
 import { Names } from '../names'
 import { hasAtMostCharacters } from '../records'
 import { decode, LONE } from '../strings'
-import { ARRAY, CLEAN, LEVELS_SHIFT, Node, NODE_BYTES, NUMBER, OBJECT, REPEATED, Tape, TEXT } from '../tape'
+import { ARRAY, CLEAN, Node, NODE_BYTES, NUMBER, OBJECT, REPEATED, Tape, TEXT } from '../tape'
 import { isExact, levelOf, MONGO, PINO, readLevelNumber, readLevelText, SYSLOG, wholeNumber } from './levels'
 import { memberOf, Members } from './members'
 import { NAME_SET_BYTES, NameSet } from './name-set'
@@ -264,20 +264,20 @@ function isAllowed(column: i32, value: Node): bool {
   return value.kind !== TEXT && field.allows(Decoded.start)
 }
 
-/** Leaves a name in an object out, and objects without other members. @returns whether the object has others. Its levels are then those of them */
+/** Leaves a name in an object out, and objects without other members. @returns whether the object has others. It is not stored as a whole then */
 function leaveOut(object: i32, inner: i32): bool {
   const node = Node.of(object)
+  node.head &= ~CLEAN
   const end = node.next
-  let levels = 0
+  let hasOthers = false
   for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
     const name = Node.of(address)
     if (name.has(REPEATED)) continue
     const isAround = inner > name.next && Node.of(name.next).next > inner
     if (address === inner || (isAround && !leaveOut(name.next, inner))) name.head |= REPEATED
-    else levels = max(levels, 1 + Node.of(name.next).levels)
+    else hasOthers = true
   }
-  node.head = (node.head & ~(CLEAN | (0xff << LEVELS_SHIFT))) | (min(levels, 0xff) << LEVELS_SHIFT)
-  return levels > 0
+  return hasOthers
 }
 
 /** The node of a text that was made of a value. */

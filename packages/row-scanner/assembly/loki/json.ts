@@ -3,7 +3,6 @@ import * as codes from '../codes'
 import { Decoded } from '../draft'
 import { LINE } from '../errors'
 import { literal } from '../literals'
-import { reject } from '../loggers/mapper'
 import { memberOf } from '../loggers/members'
 import { BODY, TAPE } from '../memory'
 import { INVALID_JSON, Records, WRONG_SHAPE } from '../records'
@@ -56,9 +55,9 @@ function takeStream(stream: i32): i32 {
   if (values + NODE_BYTES === end) return 0
   const object = memberOf(stream, STREAM)
   const isObject = object !== 0 && Node.of(object).kind === OBJECT
-  Stream.begin(isObject ? Node.of(object).head : 0)
+  Stream.begin()
   if (isObject) labels.addAll(object)
-  Stream.end(isObject || object === 0, isObject ? Node.of(object).bytes : 0)
+  Stream.end(isObject || object === 0)
   for (let line = values + NODE_BYTES; line < end; line = Node.of(line).next) {
     const result = takeLine(line)
     if (result !== 0) return result
@@ -71,13 +70,13 @@ function takeLine(address: i32): i32 {
   if (!Stream.isValid) return Stream.rejectLine()
   const end = Node.of(address).next
   const time = address + NODE_BYTES
-  if (Node.of(address).kind !== ARRAY || time >= end) return reject(codes.WRONG_TYPE, LINE)
+  if (Node.of(address).kind !== ARRAY || time >= end) return Records.reject(codes.WRONG_TYPE, LINE)
   const message = Node.of(time).next
-  if (message >= end || Node.of(message).kind !== STRING) return reject(codes.WRONG_TYPE, LINE)
+  if (message >= end || Node.of(message).kind !== STRING) return Records.reject(codes.WRONG_TYPE, LINE)
   const metadata = Node.of(message).next
   const isObject = metadata < end && Node.of(metadata).kind === OBJECT && Node.of(metadata).next === end
-  if (metadata < end && !isObject) return reject(codes.WRONG_TYPE, LINE)
-  Stream.beginLine(Node.of(message).head | (isObject ? Node.of(metadata).head : 0))
+  if (metadata < end && !isObject) return Records.reject(codes.WRONG_TYPE, LINE)
+  Stream.beginLine()
   if (isObject) pairs.addAll(metadata)
   return Stream.takeLine(nanosOf(Node.of(time)), message)
 }

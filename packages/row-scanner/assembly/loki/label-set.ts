@@ -4,7 +4,6 @@ import { Literal, literal } from '../literals'
 import { hashOf, Names } from '../names'
 import { ESCAPED, hexValue, writeCharacter } from '../strings'
 import { NAME, Node, Tape, TEXT } from '../tape'
-import { NAMES_MAX } from '../loggers/mapper'
 import { Members } from '../loggers/members'
 import { isBlank } from '../loggers/words'
 
@@ -34,11 +33,10 @@ export function readLabelSet(text: Node, labels: Members): bool {
   while (!skip(CLOSE_BRACE)) {
     const name = Tape.end
     if (!readLabel() || !(skip(COMMA) || byteAtCursor() === CLOSE_BRACE)) return false
-    labels.put(name)
+    if (!labels.put(name)) Tape.end = name
   }
   byteAtCursor()
-  // More are rejected.
-  if (labels.count <= NAMES_MAX) labels.numberRepeated()
+  labels.numberRepeated()
   return at === end
 }
 

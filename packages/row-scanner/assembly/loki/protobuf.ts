@@ -1,4 +1,3 @@
-import { NAMES_MAX } from '../loggers/mapper'
 import { BODY, TAPE } from '../memory'
 import { ANY_BYTES, field, INT64, message, MESSAGE, PRESENT, READ_EACH, readFields } from '../messages'
 import { readMessage, UINT32 } from '../messages'
@@ -9,7 +8,7 @@ import { ESCAPED } from '../strings'
 import { NAME, Node, NODE_BYTES, NULL, Tape, TEXT } from '../tape'
 import { Wire } from '../wire'
 import { readLabelSet } from './label-set'
-import { labels, LABELS_BYTES_MAX, pairs, Stream } from './stream'
+import { labels, pairs, Stream } from './stream'
 
 // The nodes of a stream and of a line, by their places.
 const LABELS: i32 = 0
@@ -55,9 +54,8 @@ function readStream(_target: i32, _source: i32): void {
   readMessage(STREAM, nodes, 0)
   if (Node.of(nodes + HAS_LINES * NODE_BYTES).kind !== NULL) {
     const text = Node.of(nodes)
-    Stream.begin(0)
-    const isRead = text.kind === NULL || text.bytes > LABELS_BYTES_MAX || readLabelSet(text, labels)
-    Stream.end(isRead, text.bytes)
+    Stream.begin()
+    Stream.end(text.kind === NULL || readLabelSet(text, labels))
     Wire.at = start
     readMessage(LINES, 0, 0)
   }
@@ -77,7 +75,7 @@ function readLine(_target: i32, _source: i32): void {
     Wire.bytes()
     return Wire.check(Stream.rejectLine())
   }
-  Stream.beginLine(0)
+  Stream.beginLine()
   const nodes = addNodes(3)
   readMessage(ENTRY, nodes, 0)
   if (Wire.fault !== 0) return
@@ -100,8 +98,7 @@ function readPair(_target: i32, _source: i32): void {
   readMessage(PAIR, address, 0)
   Node.of(address + NODE_BYTES).head = TEXT
   name.head = NAME | ESCAPED | hashOf(name.start, name.end)
-  if (pairs.count > NAMES_MAX) Tape.end = address
-  else pairs.put(address)
+  if (!pairs.put(address)) Tape.end = address
 }
 
 field(PAIR, 1, 'name', ANY_BYTES, 0)

@@ -2,26 +2,31 @@ import { isEqual } from '../bytes'
 import * as codes from '../codes'
 import * as columns from '../columns'
 import { Decoded, Draft } from '../draft'
-import { Errors, LABEL_BYTES, LABEL_COUNT, LABELS as AT_LABELS, METADATA, UNIX_NANO } from '../errors'
+import { LABELS as AT_LABELS } from '../errors'
 import { fieldOf } from '../fields'
 import { Literal, literal } from '../literals'
 import { isExact, levelOf, LOG, PINO, readLevelText } from '../loggers/levels'
-import { faultOf, kept, Mapper, NAMES_MAX, record, reject } from '../loggers/mapper'
+import { kept, Mapper, NAMES_MAX, record } from '../loggers/mapper'
 import { Members, MEMBERS_BYTES, named } from '../loggers/members'
 import { NAME_SET_BYTES, NameSet } from '../loggers/name-set'
 import { Use, USED } from '../loggers/uses'
 import { findEnvironment, levelNode } from '../loggers/words'
-import { UNKNOWN } from '../memory'
+import { COMMON, UNKNOWN } from '../memory'
 import { setDigits } from '../messages'
-import { hasAtMostCharacters } from '../records'
+import { Metadata } from '../metadata'
+import { hasAtMostCharacters, Records } from '../records'
 import { LONE } from '../strings'
-import { Node, NODE_BYTES, NULL, Tape } from '../tape'
+import { Node, NODE_BYTES, NULL, OBJECT, Tape } from '../tape'
 import { readInner } from '../text'
 
-/** As members of metadata. Loki's own limits allow about 46 KiB. The labels of a stream are in the row of each of its lines. */
-export const LABELS_BYTES_MAX: i32 = 16_384
+/** The labels of a stream are in the row of each of its lines. Loki's own default is 15 labels. */
+const LABELS_MAX: i32 = 64
+/** Loki's own limits allow about 46 KiB. */
+const LABELS_BYTES_MAX: i32 = 16_384
 /** A name gets numbers from 2 to this one: each line of a stream may have names that its labels have. */
 const NUMBER_MAX: i32 = 16
+/** More numbered names are found in the table. */
+const FEW_NUMBERED: i32 = 8
 /** The start of the year 2262. */
 const END_NS: u64 = 9_214_646_400_000_000_000
 const NS_PER_US: u64 = 1_000
@@ -48,40 +53,44 @@ export const pairs: Members = changetype<Members>(memory.data(MEMBERS_BYTES))
 export class Stream {
   /** Whether a line that is a JSON object is read as the record of a logger. Otherwise it stays the message. */
   static hasRecords: bool = false
-  /** The bytes of the labels; negative if they are not valid. */
-  private static bytes: i32 = 0
-  /** The flags of all labels. */
-  private static flags: i32 = 0
+  /** Whether the stream has valid labels. */
+  static isValid: bool = false
+  /** How the labels were repaired. */
+  private static faults: i32 = 0
 
   /** Begins the labels of a stream. They are added to `labels`. */
-  static begin(flags: i32): void {
-    labels.clear(UNKNOWN, NAMES_MAX * 2, NUMBER_MAX)
-    Stream.flags = flags
+  static begin(): void {
+    labels.clear(UNKNOWN, LABELS_MAX, NUMBER_MAX)
+    Metadata.faults = 0
   }
 
-  /** Ends the labels. @param bytes of them */
-  static end(isValid: bool, bytes: i32): void {
-    Stream.bytes = isValid && !labels.isCrowded ? bytes : -1
-  }
-
-  /** Whether the stream has valid labels within their limits. */
-  static get isValid(): bool {
-    return Stream.bytes >= 0 && Stream.bytes <= LABELS_BYTES_MAX && labels.count <= NAMES_MAX
+  /** Ends the labels. The first that fit stay. */
+  static end(isValid: bool): void {
+    Stream.isValid = isValid
+    let bytes = 0
+    const end = labels.last
+    labels.last = labels.first
+    for (let at = labels.first; at < end; at += 4) {
+      const name = Node.of(load<i32>(at))
+      const taken = name.bytes + Node.of(name.next).bytes
+      const fits = bytes + taken <= LABELS_BYTES_MAX
+      if (fits) labels.put(load<i32>(at))
+      else Metadata.note(codes.TOO_LARGE)
+      if (fits) bytes += taken
+    }
+    Stream.faults = Metadata.faults
   }
 
   /** Rejects a line whose stream has no valid labels. */
   static rejectLine(): i32 {
-    if (Stream.bytes < 0) return reject(codes.WRONG_TYPE, AT_LABELS)
-    const isLong = Stream.bytes > LABELS_BYTES_MAX
-    const result = isLong ? reject(codes.TOO_LARGE, LABEL_BYTES) : reject(codes.TOO_MANY_NAMES, LABEL_COUNT)
-    if (result === 0) Errors.note(isLong ? Stream.bytes : labels.count, isLong ? LABELS_BYTES_MAX : NAMES_MAX)
-    return result
+    return Records.reject(codes.WRONG_TYPE, AT_LABELS)
   }
 
-  /** Begins a line. Its structured metadata is added to `pairs`. @param flags of all that is in it */
-  static beginLine(flags: i32): void {
-    Mapper.open(Stream.flags | flags)
-    pairs.clear(labels.last, NAMES_MAX * 3, NUMBER_MAX)
+  /** Begins a line. Its structured metadata is added to `pairs`. */
+  static beginLine(): void {
+    Mapper.open()
+    Metadata.faults = Stream.faults
+    pairs.clear(labels.last, NAMES_MAX, NUMBER_MAX)
   }
 
   /**
@@ -92,10 +101,12 @@ export class Stream {
    * @returns 0, or why the request is rejected
    */
   static takeLine(nanos: u64, message: i32): i32 {
-    if (pairs.count > NAMES_MAX || pairs.isCrowded) return Mapper.reject(codes.TOO_MANY_NAMES, METADATA)
-    if (nanos >= END_NS) return Mapper.reject(codes.INVALID_TIMESTAMP, UNIX_NANO)
+    if (nanos >= END_NS) {
+      Metadata.note(codes.INVALID_TIMESTAMP)
+      nanos = 0
+    }
+    pairs.room += LABELS_MAX
     join(pairs, labels)
-    if (pairs.isCrowded) return Mapper.reject(codes.TOO_MANY_NAMES, METADATA)
     ROLES.clear()
     for (let at = pairs.first; at < pairs.last; at += 4) ROLES.note(load<i32>(at))
     mapLine(message, nanos / NS_PER_US)
@@ -108,9 +119,9 @@ export class Stream {
     use(columns.environment, ENVIRONMENT_ROLES, ROLES_END)
     if (Draft.valueOf(columns.level) === 0) Draft.set(columns.level, levelNode(LOG))
     join(kept, pairs)
-    if (nanos % NS_PER_US !== 0) kept.add(named(TIME_UNIX_NANO, addDigits(nanos)))
-    if (level !== 0 && !isExact(reading)) kept.add(named(ORIGINAL_LEVEL, Node.of(level).next))
-    const result = kept.isCrowded ? Mapper.reject(codes.TOO_MANY_NAMES, METADATA) : Mapper.take()
+    if (nanos % NS_PER_US !== 0) kept.addLast(named(TIME_UNIX_NANO, addDigits(nanos)))
+    if (level !== 0 && !isExact(reading)) kept.addLast(named(ORIGINAL_LEVEL, Node.of(level).next))
+    const result = Mapper.take()
     // Other lines have the same labels.
     for (let role = 0; role < ROLES_END; role += 1)
       if (ROLES.nameOf(role) !== 0) Node.of(ROLES.nameOf(role)).head &= ~USED
@@ -124,38 +135,48 @@ function mapLine(message: i32, timeUs: i64): void {
   Mapper.clear(pairs.count + (line === 0 ? 0 : (Node.of(line).next - line) / NODE_BYTES), NUMBER_MAX)
   Draft.clear()
   if (line === 0) return Draft.set(columns.message, message)
-  Mapper.flags |= Node.of(line).head
   record.addAll(line)
   Mapper.map(timeUs)
   if (!Use.of(columns.level).isFound) Draft.set(columns.level, 0)
 }
 
-/** The node of the object that a line is; 0 if it is none, or larger than any valid entry. */
+/** The node of the object that a line is; 0 if it is none. */
 function recordIn(message: Node): i32 {
   if (message.has(LONE)) return 0
   Decoded.read(message)
   const value = readInner(Decoded.start, Decoded.end)
-  return value === 0 || faultOf(value) !== 0 ? 0 : value
+  return value !== 0 && Node.of(value).kind === OBJECT ? value : 0
 }
 
 /** Adds members with new names, and those with another value under a name with a number. Clients repeat labels and records in metadata. */
 function join(to: Members, from: Members): void {
   const known = to.last
-  let isShared = false
+  if (known === to.first) {
+    // Nothing to compare with: the names stay where they are, also those that are used.
+    to.first = from.first
+    to.last = from.last
+    return
+  }
+  let bits: u64 = to.isIndexed ? u64.MAX_VALUE : 0
+  for (let at = to.first; at < known; at += 4) bits |= bitOf(load<i32>(at))
+  let end = COMMON
   for (let at = from.first; at < from.last; at += 4) {
     const name = load<i32>(at)
     if (Node.of(name).has(USED)) continue
-    if (known === to.first || to.same(name, known) === 0) to.put(name)
-    else isShared = true
+    const same = (bits & bitOf(name)) === 0 ? 0 : to.same(name, known)
+    if (same === 0) to.put(name)
+    else if (!isSameValue(Node.of(Node.of(name).next), Node.of(Node.of(same).next))) {
+      store<i32>(end, name)
+      end += 4
+    }
   }
-  if (!isShared) return
-  for (let at = from.first; at < from.last; at += 4) {
-    const name = load<i32>(at)
-    const same = Node.of(name).has(USED) ? 0 : to.same(name, known)
-    if (same === 0 || same === name) continue
-    if (!isSameValue(Node.of(Node.of(name).next), Node.of(Node.of(same).next)))
-      to.put(to.numbered(Node.of(name)))
-  }
+  if (end - COMMON > FEW_NUMBERED * 4) to.index()
+  for (let at = COMMON; at < end; at += 4) to.put(to.numbered(Node.of(load<i32>(at))))
+}
+
+/** One bit of a hash tells most names from a few others. */
+function bitOf(name: i32): u64 {
+  return (<u64>1) << ((<u64>Node.of(name).head >>> 8) & 63)
 }
 
 /** Uses the first usable value of some roles for a column, or leaves it out if it says no more than the line. @returns its name; 0 if there is none */

@@ -2,19 +2,16 @@
 import * as codes from '../codes'
 import * as columns from '../columns'
 import { Decoded, Draft } from '../draft'
-import { METADATA } from '../errors'
 import { fieldOf } from '../fields'
-import { metadataBytesMax } from '../limits'
 import { Literal, literal } from '../literals'
 import { isExact, levelOf, LOG, OTEL, PINO, readLevelNumber, readLevelText } from '../loggers/levels'
 import { levelNode, toLower } from '../loggers/words'
 import { COMMON, MESSAGE, SCRATCH } from '../memory'
 import { Metadata } from '../metadata'
+import { Names } from '../names'
 import { Records } from '../records'
-import { base64Bytes, integerOf, writeScalar } from '../scalars'
-import { LONE } from '../strings'
-import { Path } from '../surrogates'
-import { BYTES, DOUBLE, HEX, INTEGER, Node, NODE_BYTES, REPEATED, Tape, TEXT } from '../tape'
+import { integerOf, writeScalar } from '../scalars'
+import { BYTES, CLEAN, DOUBLE, HEX, INTEGER, Node, NODE_BYTES, REPEATED, Tape, TEXT } from '../tape'
 import { isEqual, QUOTE, ZERO } from '../bytes'
 import * as parts from './parts'
 import { Origin, takeText } from './request'
@@ -43,25 +40,23 @@ export function takeRecord(): i32 {
   dropZeros(parts.TRACE_ID)
   dropZeros(parts.SPAN_ID)
   leaveOut(parts.BODY)
-  Metadata.begin()
+  Draft.set(columns.message, messageOf(body))
+  return Records.take(writeMetadata)
+}
+
+/** What the records of a resource have in common stays, and members of the record go. */
+function writeMetadata(): void {
+  Metadata.reserve(Origin.bytes)
   parts.prune(parts.RECORD, true)
-  const bodyStart = Metadata.end + BODY_NAME_BYTES
-  const isList = Node.of(body).isContainer
-  if (isList) {
+  if (Node.of(valueOf(parts.BODY)).isContainer) {
     const name = parts.nameOf(parts.RECORD, parts.BODY)
     name.head &= ~REPEATED
     Metadata.addMember(changetype<i32>(name))
+    name.head |= REPEATED
   }
-  const bodyEnd = Metadata.end - 1
-  if (Metadata.bytes + Origin.bytes > metadataBytesMax) return Records.reject(codes.TOO_LARGE, METADATA)
+  Metadata.reserve(-Origin.bytes)
   Metadata.addWritten(COMMON, Origin.end)
-  Metadata.finish()
-  if (isTooLongAsMessage(Node.of(body))) return Records.reject(codes.TOO_LONG, fieldOf(columns.message).index)
-  Draft.set(columns.message, isList ? addText(bodyStart, bodyEnd) : messageOf(body))
-  return findLone() ? Records.rejectUnicode(Path.start, Path.end) : Records.take()
 }
-/** `"body":` in metadata. */
-const BODY_NAME_BYTES: i32 = 7
 
 function valueOf(place: i32): i32 {
   return parts.valueOf(parts.RECORD, place)
@@ -122,20 +117,22 @@ function dropZeros(place: i32): void {
   leaveOut(place)
 }
 
-function isTooLongAsMessage(body: Node): bool {
-  return body.kind === BYTES && base64Bytes(body.bytes) > fieldOf(columns.message).charactersMax
-}
-
 /** @returns the node of a string; 0 for an empty message */
 function messageOf(body: i32): i32 {
   const node = Node.of(body)
   const kind = node.kind
+  if (node.isContainer) return jsonOf(body)
   if (kind !== INTEGER && kind !== DOUBLE && node.bytes === 0) {
     const event = valueOf(parts.EVENT_NAME)
     return Node.of(event).isString ? event : 0
   }
   if (node.isString) return body
   if (kind !== INTEGER && kind !== DOUBLE && kind !== BYTES) return addText(node.start, node.end)
+  const bytesMax = (fieldOf(columns.message).charactersMax / 4) * 3
+  if (kind === BYTES && node.bytes > bytesMax) {
+    Metadata.note(codes.TOO_LONG)
+    node.end = node.start + bytesMax
+  }
   const end = writeScalar(MESSAGE, body)
   return load<u8>(MESSAGE) === QUOTE ? addText(MESSAGE + 1, end - 1) : addText(MESSAGE, end)
 }
@@ -146,34 +143,13 @@ function addText(start: i32, end: i32): i32 {
   return address
 }
 
-/** Finds half of a surrogate pair, which has no UTF-8 form, and makes its path. Only JSON can have one. */
-function findLone(): bool {
-  const flags = Node.of(parts.RECORD).head | Node.of(parts.RESOURCE).head | Node.of(parts.SCOPE).head
-  if ((flags & LONE) === 0) return false
-  Path.begin()
-  return (
-    isLone(columns.message, '/message') ||
-    isLone(columns.url, '/url') ||
-    isLone(columns.pathname, '/pathname') ||
-    isLone(columns.stack, '/stack') ||
-    findLoneIn(parts.RECORD) ||
-    isLone(columns.service, '/service') ||
-    findLoneIn(parts.RESOURCE) ||
-    findLoneIn(parts.SCOPE_OF_METADATA)
-  )
-}
-
-function isLone(column: i32, path: string): bool {
-  const value = Draft.valueOf(column)
-  if (value === 0 || !Node.of(value).has(LONE)) return false
-  Path.addText(path)
-  return true
-}
-
-function findLoneIn(part: i32): bool {
-  const start = Path.end
-  Path.addMetadata()
-  if (Path.findInObject(part)) return true
-  Path.end = start
-  return false
+/** The JSON of a list, which is also in the metadata. */
+function jsonOf(list: i32): i32 {
+  Metadata.writeValue(list, Names.mark, 1)
+  Names.keep(Metadata.end)
+  const node = Node.of(list)
+  node.head |= CLEAN
+  node.start = Metadata.start
+  node.end = Metadata.end
+  return addText(node.start, node.end)
 }

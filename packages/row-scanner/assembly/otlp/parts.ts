@@ -3,7 +3,6 @@ import { Literal, literal } from '../literals'
 import { RECORD as NODES_OF_BODY } from '../memory'
 import { Metadata } from '../metadata'
 import { integerOf, setInteger } from '../scalars'
-import { LONE } from '../strings'
 import { DIGITS, INTEGER, NAME, Node, NODE_BYTES, NULL, OBJECT, REPEATED, Tape } from '../tape'
 
 const MEMBER_BYTES: i32 = 2 * NODE_BYTES
@@ -87,12 +86,10 @@ export function begin(part: i32, attributes: i32): void {
  * @returns whether there are others
  */
 export function prune(part: i32, isWritten: bool): bool {
-  let flags = 0
   let hasMembers = false
   const end = Node.of(part).next
   for (let name = part + NODE_BYTES; name < end; name += MEMBER_BYTES) {
     const value = Node.of(name).next
-    flags |= Node.of(value).head
     if (Node.of(name).has(REPEATED)) continue
     if (isDefault(value)) Node.of(name).head |= REPEATED
     else {
@@ -100,7 +97,6 @@ export function prune(part: i32, isWritten: bool): bool {
       if (isWritten) Metadata.addMember(name)
     }
   }
-  Node.of(part).head = OBJECT | (flags & LONE)
   return hasMembers
 }
 

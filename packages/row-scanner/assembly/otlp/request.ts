@@ -2,9 +2,7 @@
 import * as codes from '../codes'
 import * as columns from '../columns'
 import { Decoded, Draft } from '../draft'
-import { METADATA } from '../errors'
 import { fieldOf } from '../fields'
-import { metadataBytesMax } from '../limits'
 import { Literal, literal } from '../literals'
 import { findEnvironment } from '../loggers/words'
 import { BODY, COMMON, RECORD as NODES_OF_BODY, TAPE } from '../memory'
@@ -21,7 +19,8 @@ import {
   READ_ANY,
 } from '../messages'
 import { READ_EACH, readFields, readMessage, Rejection, SEVERITY, setRange, UINT32 } from '../messages'
-import { Metadata } from '../metadata'
+import { MARK_BYTES, Metadata } from '../metadata'
+import { Names } from '../names'
 import { hasAtMostCharacters, Records } from '../records'
 import { Node, NODE_BYTES, NULL, OBJECT, REPEATED, Tape } from '../tape'
 import { Wire } from '../wire'
@@ -52,6 +51,8 @@ export class Origin {
   static service: i32 = 0
   static environment: i32 = 0
   static end: i32 = COMMON
+  /** How they were repaired. */
+  static faults: i32 = 0
 
   static get bytes(): i32 {
     return Origin.end - COMMON
@@ -62,14 +63,18 @@ export class Origin {
     Origin.where = where
   }
 
-  /** Keeps the members that were written as metadata. */
+  /** Begins to write members. There is room for the mark of a record after them. */
+  static begin(): void {
+    Metadata.begin()
+    Metadata.reserve(Origin.bytes + MARK_BYTES)
+  }
+
+  /** Keeps the members that were written. */
   static keep(): void {
     const from = Metadata.start + 1
-    const bytes = Metadata.end - from
-    // With two braces, and without the last comma.
-    if (Origin.bytes + bytes + 1 > metadataBytesMax) return Origin.reject(codes.TOO_LARGE, METADATA)
-    memory.copy(Origin.end, from, bytes)
-    Origin.end += bytes
+    memory.copy(Origin.end, from, Metadata.end - from)
+    Origin.end += Metadata.end - from
+    Origin.faults = Metadata.faults
   }
 }
 
@@ -80,6 +85,7 @@ export class Origin {
  */
 export function scanOtlp(bytes: i32): i32 {
   Records.clear()
+  Names.clear()
   Tape.end = TAPE
   Wire.begin(BODY, BODY + bytes)
   readFields(REQUEST, 0)
@@ -101,6 +107,7 @@ function readResourceLogs(_target: i32, source: i32): void {
   Budget.begin(ATTRIBUTES_LEVEL)
   Origin.code = -1
   Origin.end = COMMON
+  Metadata.faults = 0
   if (Rejection.readAlone(RESOURCE_LOGS, parts.RESOURCE, source)) describeResource()
   else Origin.reject(Rejection.code, Rejection.where)
   Wire.at = start
@@ -112,8 +119,9 @@ function describeResource(): void {
   const attributes = parts.valueOf(parts.RESOURCE, parts.RESOURCE_ATTRIBUTES)
   close(attributes)
   takeResourceColumns(attributes)
-  Metadata.begin()
-  if (parts.prune(parts.RESOURCE, true)) Origin.keep()
+  Origin.begin()
+  parts.prune(parts.RESOURCE, true)
+  Origin.keep()
 }
 
 function readScopeLogs(_target: i32, source: i32): void {
@@ -121,6 +129,8 @@ function readScopeLogs(_target: i32, source: i32): void {
   const start = Wire.at
   const code = Origin.code
   const end = Origin.end
+  const faults = Origin.faults
+  Metadata.faults = faults
   parts.begin(parts.SCOPE, parts.SCOPE_ATTRIBUTES)
   Budget.begin(SCOPE_ATTRIBUTES_LEVEL)
   if (code < 0) {
@@ -131,37 +141,35 @@ function readScopeLogs(_target: i32, source: i32): void {
   readMessage(RECORDS, 0, source)
   Origin.code = code
   Origin.end = end
+  Origin.faults = faults
   Tape.end = tapeEnd
 }
 
 function describeScope(): void {
   close(parts.valueOf(parts.SCOPE, parts.SCOPE_ATTRIBUTES))
-  if (!parts.prune(parts.SCOPE, false)) return
-  Metadata.begin()
-  Metadata.addMembers(parts.SCOPE_OF_METADATA)
+  Origin.begin()
+  if (parts.prune(parts.SCOPE, false)) Metadata.addMembers(parts.SCOPE_OF_METADATA)
   Origin.keep()
 }
 
 function readRecord(_target: i32, source: i32): void {
   const tapeEnd = Tape.end
+  const names = Names.mark
+  Metadata.faults = Origin.faults
   parts.begin(parts.RECORD, parts.ATTRIBUTES)
   setRange(NODES_OF_BODY, NULL, 0, 0)
   bodyEnd = NODES_OF_BODY + NODE_BYTES
   Budget.begin(ATTRIBUTES_LEVEL)
   if (Origin.code >= 0) {
     if (source === 0) Wire.bytes()
-    Wire.check(rejectRecord(Origin.code, Origin.where))
+    Wire.check(Records.reject(Origin.code, Origin.where))
   } else if (source !== 0 && Node.of(source).kind !== OBJECT)
-    Wire.check(rejectRecord(codes.WRONG_TYPE, elementOf(RECORDS, LOG_RECORDS)))
+    Wire.check(Records.reject(codes.WRONG_TYPE, elementOf(RECORDS, LOG_RECORDS)))
   else if (!Rejection.readAlone(RECORD, parts.RECORD, source))
-    Wire.check(rejectRecord(Rejection.code, Rejection.where))
+    Wire.check(Records.reject(Rejection.code, Rejection.where))
   else if (Wire.fault === 0) Wire.check(takeRecord())
   Tape.end = tapeEnd
-}
-
-function rejectRecord(code: i32, where: i32): i32 {
-  Metadata.discard()
-  return Records.reject(code, where)
+  Names.rewind(names)
 }
 
 let bodyEnd: i32 = NODES_OF_BODY
@@ -224,11 +232,11 @@ function memberOf(object: i32, known: i32): i32 {
   return 0
 }
 
-/** Takes an attribute out that becomes a column. An attribute that is not a string, or is longer than the column allows, stays where it is. */
+/** Takes an attribute out that becomes a column. One that is not a string, or is longer than a column with short texts allows, stays where it is. */
 export function takeText(name: Node, column: i32): void {
   const value = Node.of(name.next)
-  if (!value.isString || value.bytes === 0 || !hasAtMostCharacters(value, fieldOf(column).charactersMax))
-    return
+  if (!value.isString || value.bytes === 0) return
+  if (column !== columns.stack && !hasAtMostCharacters(value, fieldOf(column).charactersMax)) return
   name.head |= REPEATED
   Draft.set(column, name.next)
 }

@@ -1,10 +1,10 @@
 // Values of attributes and bodies. A value is first null. Lists grow at the end of the tape: official decoders merge repeated messages.
 import * as codes from '../codes'
-import { METADATA } from '../errors'
 import { metadataBytesMax, metadataDepthMax } from '../limits'
 import { Literal, literal } from '../literals'
 import { BASE64, BOOLEAN, CHARACTERS, field, FLOAT, INT64, message, READ, READ_EACH } from '../messages'
-import { readMessage, readText, Rejection } from '../messages'
+import { readMessage, readText } from '../messages'
+import { Metadata } from '../metadata'
 import { hashOf, hasRepeated, Names } from '../names'
 import { ESCAPED, LONE } from '../strings'
 import { ARRAY, NAME, Node, NODE_BYTES, NULL, OBJECT, STRING, Tape } from '../tape'
@@ -30,9 +30,14 @@ export class Budget {
     Budget.level = level
   }
 
-  static take(bytes: i32): void {
+  /** @returns whether there are as many bytes left: the others go */
+  static take(bytes: i32): bool {
+    if (bytes > Budget.bytes) {
+      Metadata.note(codes.TOO_LARGE)
+      return false
+    }
     Budget.bytes -= bytes
-    if (Budget.bytes < 0) Rejection.set(codes.TOO_LARGE, METADATA)
+    return true
   }
 }
 /** An element has at least one character and a separator, and a member in addition two quotes and a colon. */
@@ -76,10 +81,14 @@ function readList(value: i32, source: i32): void {
 }
 
 function readContainer(kind: i32, table: i32, value: i32, source: i32): void {
-  if (Budget.level === metadataDepthMax) return Rejection.set(codes.TOO_DEEP, METADATA)
   if (Node.of(value).kind !== kind) {
     Tape.end = value
     Tape.add(kind, 0, 0)
+  }
+  // A list at this level goes, so nobody needs what is in it.
+  if (Budget.level === metadataDepthMax) {
+    if (source === 0) Wire.bytes()
+    return
   }
   Budget.level += 1
   readMessage(table, value, source)
@@ -87,7 +96,10 @@ function readContainer(kind: i32, table: i32, value: i32, source: i32): void {
 }
 
 function readElement(array: i32, source: i32): void {
-  Budget.take(ELEMENT_BYTES)
+  if (!Budget.take(ELEMENT_BYTES)) {
+    if (source === 0) Wire.bytes()
+    return
+  }
   const element = addNull()
   readAnyValue(element, source)
   extend(array, element)
@@ -118,9 +130,8 @@ export function readKeyValue(object: i32, source: i32): void {
   // Only the name of a JSON text without escapes has quotes around it.
   const flags = name.kind === STRING ? name.head & (ESCAPED | LONE) : ESCAPED
   name.head = NAME | flags | hashOf(name.start, name.end)
-  Budget.take(MEMBER_BYTES + name.bytes)
-  Node.of(object).head |= name.head & LONE
-  extend(object, value)
+  if (Budget.take(MEMBER_BYTES + name.bytes)) extend(object, value)
+  else Tape.end = value - NODE_BYTES
 }
 
 /** Adds a value. @returns its address */
@@ -138,7 +149,6 @@ function extend(container: i32, address: i32): void {
   value.next = Tape.end
   node.next = Tape.end
   node.start += 1
-  node.head |= value.head & LONE
 }
 
 /** Resolves repeated names in a value that gets no more elements. */

@@ -6,7 +6,7 @@ import { isIndexName } from '../host'
 import { Line } from '../lines'
 import { literal } from '../literals'
 import { memberOf, named } from '../loggers/members'
-import { faultOf, Mapper, record, reject } from '../loggers/mapper'
+import { Mapper, record } from '../loggers/mapper'
 import { NAME_SET_BYTES, NameSet } from '../loggers/name-set'
 import { BODY, ITEM_NUMBERS, ITEMS, ITEMS_MAX, ORIGIN, TAPE } from '../memory'
 import { countNames } from '../names'
@@ -86,7 +86,7 @@ export function scanBulk(bytes: i32, pathIndexBytes: i32, isAllUtf8: bool): i32 
       result = readAction(isText)
       isDocument = itemAt(items).action !== DELETE
       if (result !== 0 || isDocument) continue
-      result = reject(codes.NOT_ALLOWED, ACTION)
+      result = Records.reject(codes.NOT_ALLOWED, ACTION)
       items += 1
     }
   }
@@ -154,14 +154,13 @@ function readName(address: i32, to: i32): bool {
 
 function takeDocument(isText: bool): i32 {
   const item = itemAt(items)
-  if (item.isIndexInvalid !== 0 || item.action > CREATE) return reject(codes.NOT_ALLOWED, ACTION)
-  if (!isText) return reject(codes.INVALID_JSON, BYTES)
+  if (item.isIndexInvalid !== 0 || item.action > CREATE) return Records.reject(codes.NOT_ALLOWED, ACTION)
+  if (!isText) return Records.reject(codes.INVALID_JSON, BYTES)
   if (!readText(Line.start, Line.end)) return Records.rejectText(Line.start, Line.end)
-  const fault = faultOf(TAPE)
-  if (fault !== 0) return reject(fault, ENTRY)
+  if (Node.of(TAPE).kind !== OBJECT) return Records.reject(codes.WRONG_TYPE, ENTRY)
   const index = Node.of(item.index)
   const id = Node.of(item.id)
-  Mapper.begin(TAPE, index.head | id.head)
+  Mapper.begin(TAPE)
   record.addAll(TAPE)
   // The names of the index and of the document are kept.
   if (index.kind !== NULL) record.add(named(INDEX_NAME, item.index))

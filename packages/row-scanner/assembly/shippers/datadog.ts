@@ -1,15 +1,16 @@
 import { COLON, COMMA } from '../bytes'
+import * as codes from '../codes'
 import { Decoded } from '../draft'
 import { ENTRY } from '../errors'
 import { Literal, literal } from '../literals'
 import { readLevelName } from '../loggers/levels'
 import { named } from '../loggers/members'
-import { faultOf, Mapper, record, reject, takeEach } from '../loggers/mapper'
+import { Mapper, record, takeEach } from '../loggers/mapper'
 import { NAME_SET_BYTES, NameSet } from '../loggers/name-set'
 import { levelNode, Trimmed } from '../loggers/words'
 import { BODY, TAPE } from '../memory'
 import { INVALID_JSON, Records } from '../records'
-import { Node, NODE_BYTES, STRING, Tape, TEXT } from '../tape'
+import { Node, NODE_BYTES, OBJECT, STRING, Tape, TEXT } from '../tape'
 import { readText } from '../text'
 
 const LEVEL = literal('level')
@@ -37,8 +38,7 @@ export function scanDatadog(bytes: i32): i32 {
 
 /** The status of a log is its level, and its tags may have the environment and the service. */
 function takeLog(log: i32): i32 {
-  const fault = faultOf(log)
-  if (fault !== 0) return reject(fault, ENTRY)
+  if (Node.of(log).kind !== OBJECT) return Records.reject(codes.WRONG_TYPE, ENTRY)
   // The Agent sends an empty object to test the connection.
   if (Node.of(log).next === log + NODE_BYTES) return 0
   Mapper.begin(log)

@@ -8,13 +8,13 @@ import { Line } from '../lines'
 import { literal } from '../literals'
 import { LOG } from '../loggers/levels'
 import { named } from '../loggers/members'
-import { faultOf, keepWritten, kept, Mapper, record, reject, takeEach } from '../loggers/mapper'
+import { jsonOf, kept, Mapper, record, takeEach } from '../loggers/mapper'
 import { NAME_SET_BYTES, NameSet } from '../loggers/name-set'
 import { Time } from '../loggers/times'
 import { levelNode } from '../loggers/words'
 import { BODY, ORIGIN, TAPE } from '../memory'
 import { Metadata } from '../metadata'
-import { countNames, Names } from '../names'
+import { Names } from '../names'
 import { INVALID_JSON, Records, TOO_MANY_RECORDS } from '../records'
 import { Node, NODE_BYTES, NULL, OBJECT, STRING, Tape, TEXT } from '../tape'
 import { readNext, readText } from '../text'
@@ -55,14 +55,13 @@ export function scanHecEvents(bytes: i32): i32 {
 
 /** Takes an event, and what its envelope says about it. */
 function takeEvent(envelope: i32): i32 {
-  const fault = faultOf(envelope)
-  if (fault !== 0) return reject(fault, ENTRY)
+  if (Node.of(envelope).kind !== OBJECT) return Records.reject(codes.WRONG_TYPE, ENTRY)
   ENVELOPE.find(envelope)
   const event = ENVELOPE.valueOf(EVENT)
-  if (event === 0) return reject(codes.MISSING, NO_EVENT)
+  if (event === 0) return Records.reject(codes.MISSING, NO_EVENT)
   const value = Node.of(event)
   const isBlank = value.kind === NULL || (value.kind === STRING && value.bytes === 0)
-  if (isBlank) return reject(codes.MISSING, BLANK_EVENT)
+  if (isBlank) return Records.reject(codes.MISSING, BLANK_EVENT)
   let fields = ENVELOPE.valueOf(FIELDS)
   if (!isObject(fields)) fields = 0
   let time = ENVELOPE.valueOf(TIME)
@@ -79,12 +78,6 @@ function takeEvent(envelope: i32): i32 {
 
 function isObject(value: i32): bool {
   return value !== 0 && Node.of(value).kind === OBJECT
-}
-
-/** The JSON of a value, as a string. */
-function jsonOf(value: i32): i32 {
-  Metadata.writeValue(value, Names.mark)
-  return keepWritten()
 }
 
 function addEvent(event: i32): void {
@@ -116,7 +109,7 @@ export function scanHecLines(bytes: i32, origin: i32): i32 {
   Records.clear()
   if (!readText(ORIGIN, ORIGIN + origin)) return INVALID_JSON
   const time = Node.of(TAPE + NODE_BYTES)
-  const metadata = TAPE + 2 * NODE_BYTES
+  lineMetadata = TAPE + 2 * NODE_BYTES
   const message = Tape.end
   Tape.add(TEXT, 0, 0)
   const line = Node.of(message)
@@ -124,17 +117,22 @@ export function scanHecLines(bytes: i32, origin: i32): i32 {
   Draft.hasTime = time.kind === STRING && Timestamp.read(time.start, time.end)
   Draft.timeUs = Timestamp.us
   Draft.set(columns.level, levelNode(LOG))
-  Draft.set(columns.message, message)
-  Metadata.use(Node.of(metadata))
-  Metadata.names = countNames(metadata)
   const end = BODY + bytes
   let result = 0
   for (let at = BODY; result === 0 && Line.find(at, end); at = Line.next) {
     const isText = isUtf8(Line.start, Line.end)
     line.start = isText ? Line.start : Names.mark
     line.end = isText ? Line.end : copyWellFormed(Names.mark, Line.start, Line.end)
-    result = Records.take()
+    Draft.set(columns.message, message)
+    Metadata.faults = 0
+    result = Records.take(writeLineMetadata)
   }
   Records.finish()
   return result
+}
+
+let lineMetadata: i32 = 0
+
+function writeLineMetadata(): void {
+  Metadata.addMembers(lineMetadata)
 }

@@ -12,7 +12,8 @@ import { parseTimestamp } from '@sluice/rows'
 import { type TextPrefix } from '@sluice/rows/testing'
 import { entryFields, limits } from '@sluice/schema'
 import { parseText, toValue, type Value } from './json.ts'
-import { escapeTsv, findInValue, ID, levelsOf, nameOf, pointer, textOf } from './reference.ts'
+import { escapeTsv, ID, nameOf, textOf } from './reference.ts'
+import { columnOf, type Faults, metadataOf, toEntry } from './repaired.ts'
 
 interface Member {
   readonly name: string
@@ -21,20 +22,22 @@ interface Member {
   readonly value: Value
 }
 
-type LabelsCode = 'wrong_type' | 'too_large' | 'too_many_names'
-
 interface Stream {
-  /** Or why they are invalid. */
-  readonly labels: readonly Member[] | LabelsCode
+  /** Undefined if they are invalid. */
+  readonly labels: Repaired | undefined
   readonly lines: readonly (Line | undefined)[]
+}
+
+/** Members, and how they were repaired. */
+interface Repaired {
+  readonly members: readonly Member[]
+  readonly faults: Faults
 }
 
 interface Line {
   readonly nanos: bigint | undefined
   readonly message: string
-  readonly metadata: readonly Member[]
-  /** How many pairs the metadata was sent as; infinite if they cannot have different names. */
-  readonly pairs: number
+  readonly metadata: Repaired
 }
 
 export interface LokiOutcome {
@@ -43,7 +46,8 @@ export interface LokiOutcome {
   readonly invalid?: 'json' | 'protobuf' | 'shape'
 }
 
-const NAMES_MAX = 288
+const PAIRS_MAX = 288
+const LABELS_MAX = 64
 const NUMBER_MAX = 16
 const LABELS_BYTES_MAX = 16_384
 const END_NS = BigInt(Date.UTC(2262, 0, 1)) * 1_000_000n
@@ -63,8 +67,8 @@ export function lokiReference(
   for (const { labels, lines } of streams) {
     for (const line of lines) {
       const made =
-        typeof labels === 'string' || line === undefined
-          ? { code: typeof labels === 'string' ? labels : 'wrong_type', path: '' }
+        labels === undefined || line === undefined
+          ? { code: 'wrong_type', path: '' }
           : rowOf(line, labels, prefix, hasRecords)
       if (typeof made === 'string') rows += made
       else errors.push({ index, ...made })
@@ -88,24 +92,20 @@ const usable: Readonly<Record<keyof typeof roles, (value: string) => boolean>> =
 }
 
 function rowOf(
-  { nanos, message, metadata, pairs }: Line,
-  labels: readonly Member[],
+  { nanos: sent, message, metadata: { members: metadata, faults: ofLine } }: Line,
+  { members: labels, faults: ofStream }: Repaired,
   prefix: TextPrefix,
   hasRecords: boolean,
-): string | { code: string; path: string } {
-  if (pairs > NAMES_MAX) return { code: 'too_many_names', path: '/metadata' }
-  if (nanos === undefined || nanos >= END_NS) return { code: 'invalid_timestamp', path: '/timestamp' }
+): string {
+  const faults = new Set([...ofLine, ...ofStream])
+  const nanos = sent !== undefined && sent < END_NS ? sent : 0n
+  if (nanos !== sent) faults.add('invalid_timestamp')
   const all = [...metadata]
-  let isCrowded = false
   const add = (member: Member): void => {
     const { name } = member
     const free = freeName(new Set(all.map((other) => other.name)), name)
-    if (free === undefined) isCrowded = true
-    all.push(
-      free === name || free === undefined
-        ? member
-        : { ...member, name: free, nameText: JSON.stringify(free) },
-    )
+    if (free === undefined) faults.add('too_many_names')
+    else all.push(free === name ? member : { ...member, name: free, nameText: JSON.stringify(free) })
   }
   const addOwn = (name: string, value: Value): void => add({ name, nameText: JSON.stringify(name), value })
   all.push(...labels.filter((label) => metadata.every(({ name }) => name !== label.name)))
@@ -113,7 +113,7 @@ function rowOf(
     const own = metadata.find(({ name }) => name === label.name)
     if (own !== undefined && !isSame(own.value, label.value)) add(label)
   }
-  const own = hasRecords ? recordOf(message, nanos) : undefined
+  const own = hasRecords ? recordOf(message, nanos, faults) : undefined
   const used = new Set<Member>()
   /** The first usable value of a role, unless it says no less than what the line itself says. */
   const column = (role: keyof typeof roles): Value | undefined => {
@@ -140,21 +140,24 @@ function rowOf(
   if (nanos % 1_000n !== 0n) addOwn('timeUnixNano', stringValue(String(nanos)))
   const reading = readLevel(level === undefined ? 'log' : stringOf(level), 'pino')
   if (reading?.isExact === false && level !== undefined) addOwn('originalLevel', level)
-  const kept = all
   const columnsOfLine = own?.columns ?? {}
-  const line = columnsOfLine['message'] ?? message
+  const textIn = (name: string, charactersMax: number, text = ''): string =>
+    escapeTsv(columnOf(columnsOfLine[name] ?? text, charactersMax, faults))
 
-  const text = `{${kept.map(({ nameText, value }) => `${nameText}:${textOf(value)}`).join(',')}}`
-  if (isCrowded) return { code: 'too_many_names', path: '/metadata' }
-  if (Array.from(line).length > limits.messageCharactersMax) return { code: 'too_long', path: '/message' }
-  if (kept.length > limits.metadataNamesMax) return { code: 'too_many_names', path: '/metadata' }
-  const levels = 1 + Math.max(0, ...kept.map(({ value }) => levelsOf(value)))
-  if (levels > limits.metadataDepthMax) return { code: 'too_deep', path: '/metadata' }
-  if (Buffer.byteLength(text) > limits.metadataBytesMax) return { code: 'too_large', path: '/metadata' }
-  const serviceText = columnsOfLine['service'] ?? (service === undefined ? '' : stringOf(service))
-  const { source = '', url = '', pathname = '', stack = '' } = columnsOfLine
-  const lone = loneIn({ service: serviceText, url, pathname, message: line, stack }, kept)
-  if (lone !== undefined) return { code: 'invalid_unicode', path: lone }
+  const serviceText = textIn(
+    'service',
+    limits.serviceCharactersMax,
+    service === undefined ? '' : stringOf(service),
+  )
+  const url = textIn('url', limits.urlCharactersMax)
+  const pathname = textIn('pathname', limits.pathnameCharactersMax)
+  const content = textIn('message', limits.messageCharactersMax, message)
+  const stack = textIn('stack', limits.stackCharactersMax)
+  const text = metadataOf(
+    all.map(({ nameText, value }) => [nameText, value] as const),
+    faults,
+  )
+  const { source = '' } = columnsOfLine
   const time = nanos === 0n ? (columnsOfLine['timestamp'] ?? prefix.receivedAt) : timeOf(nanos)
   const environmentText =
     columnsOfLine['environment'] ?? (environment === undefined ? '' : readEnvironment(stringOf(environment)))
@@ -163,11 +166,11 @@ function rowOf(
     columnsOfLine['level'] ?? reading?.level,
     environmentText,
     source,
-    escapeTsv(serviceText),
-    escapeTsv(url),
-    escapeTsv(pathname),
-    escapeTsv(line),
-    escapeTsv(stack),
+    serviceText,
+    url,
+    pathname,
+    content,
+    stack,
   ]
   return `${prefix.text}${ID}\t${columns.join('\t')}\t${escapeTsv(text)}\n`
 }
@@ -188,14 +191,12 @@ interface OwnRecord {
 const EPOCH = '1970-01-01T00:00:00.000000Z'
 
 /** What a line that is the record of a logger says itself. A time in it that is not the time of the line is metadata. */
-function recordOf(message: string, nanos: bigint): OwnRecord | undefined {
+function recordOf(message: string, nanos: bigint, faults: Faults): OwnRecord | undefined {
   const value = message.isWellFormed() ? parseText(message) : ''
   const record = typeof value === 'string' ? undefined : toValue(value)
   if (typeof value === 'string' || !isPlainObject(record)) return undefined
-  if (levelsOf(value) > limits.metadataDepthMax + 4 || Object.keys(record).length > NAMES_MAX)
-    return undefined
   const { timestamp, ...rest } = record
-  const entry = entryOfRecord(record, { defaultLevel: 'log' })
+  const entry = toEntry(record, faults)
   const time = entry['timestamp']
   if (typeof time !== 'string' || nanos < 1_000n || timeOfIso(time) === timeOf(nanos))
     return ownOf(entry, record)
@@ -219,16 +220,6 @@ function ownOf(entry: Members, record: Members): OwnRecord {
     delete columns['level']
   const value = parseText(JSON.stringify(metadata))
   return { columns, metadata: typeof value === 'string' ? [] : (membersOf(value) ?? []) }
-}
-
-function loneIn(columns: Readonly<Record<string, string>>, metadata: readonly Member[]): string | undefined {
-  for (const { name, value } of metadata) {
-    if (!name.isWellFormed()) return '/metadata'
-    const found = findInValue(value)
-    if (found !== undefined) return `/metadata${pointer(name)}${found}`
-  }
-  const found = Object.keys(columns).find((name) => columns[name]?.isWellFormed() === false)
-  return found === undefined ? undefined : `/${found}`
 }
 
 /** Of a valid time with microseconds or less. */
@@ -285,11 +276,35 @@ function membersOf(value: Value | undefined): readonly Member[] | undefined {
   }))
 }
 
-function labelsOf(value: Value | undefined): Stream['labels'] {
+/** The first members of so many. */
+function first(members: readonly Member[], count: number): { members: readonly Member[]; faults: Faults } {
+  return {
+    members: members.slice(0, count),
+    faults: new Set(members.length > count ? ['too_many_names'] : []),
+  }
+}
+
+/** The labels that fit. */
+function shortened({ members, faults }: Repaired, bytesOf: (value: Value) => number): Repaired {
+  let bytes = 0
+  const kept: Member[] = []
+  for (const member of members) {
+    const taken = Buffer.byteLength(member.name.toWellFormed()) + bytesOf(member.value)
+    if (bytes + taken > LABELS_BYTES_MAX) faults.add('too_large')
+    else {
+      bytes += taken
+      kept.push(member)
+    }
+  }
+  return { members: kept, faults }
+}
+
+const bytesInJson = (value: Value): number =>
+  Buffer.byteLength(textOf(value)) - (value.kind === 'string' ? 2 : 0)
+
+function labelsOf(value: Value | undefined): Repaired | undefined {
   const labels = membersOf(value)
-  if (labels === undefined) return 'wrong_type'
-  if (value !== undefined && Buffer.byteLength(textOf(value)) > LABELS_BYTES_MAX) return 'too_large'
-  return labels.length > NAMES_MAX ? 'too_many_names' : labels
+  return labels === undefined ? undefined : shortened(first(labels, LABELS_MAX), bytesInJson)
 }
 
 function lineOf(value: Value): Line | undefined {
@@ -301,8 +316,7 @@ function lineOf(value: Value): Line | undefined {
   return {
     nanos: /^\d{1,19}$/.test(digits) ? BigInt(digits) : undefined,
     message: line.string,
-    metadata,
-    pairs: metadata.length,
+    metadata: first(metadata, PAIRS_MAX),
   }
 }
 
@@ -354,11 +368,11 @@ function readProtobuf(body: Buffer): readonly Stream[] | 'protobuf' {
       .map((stream) => {
         const fields = fieldsOf(stream.bytes)
         const text = fields.findLast(({ tag }) => tag === 10)?.bytes
-        const labels = text === undefined ? [] : labelSetOf(text)
+        const labels = text === undefined ? numbered([], 0) : labelSetOf(text)
         const entries = fields.filter(({ tag }) => tag === 18)
         // The lines of a stream without valid labels are not read.
         const lines = entries.map((entry) =>
-          typeof labels === 'string' ? undefined : entryOf(fieldsOf(entry.bytes)),
+          labels === undefined ? undefined : entryOf(fieldsOf(entry.bytes)),
         )
         return { labels, lines }
       })
@@ -388,24 +402,26 @@ function entryOf(fields: ReturnType<typeof fieldsOf>): Line {
     }
   }
   const nanos = seconds * 1_000_000_000n + rest
-  const members = numbered(metadata)
-  const pairs = members === undefined ? Infinity : metadata.length
-  return { nanos: nanos < 0n ? undefined : nanos, message, metadata: members ?? [], pairs }
+  return { nanos: nanos < 0n ? undefined : nanos, message, metadata: numbered(metadata, PAIRS_MAX) }
 }
 
-/** Gives numbers to the second member with a name and to further ones. @returns undefined if one would be large */
-function numbered(pairs: readonly (readonly [string, string])[]): readonly Member[] | undefined {
-  const taken = new Set(pairs.map(([name]) => name))
+/** Gives numbers to the second of the first members with a name and to further ones. Those that would get a large one go. */
+function numbered(pairs: readonly (readonly [string, string])[], count: number): Repaired {
+  const some = pairs.slice(0, count)
+  const faults: Faults = new Set(pairs.length > count ? ['too_many_names'] : [])
+  const taken = new Set(some.map(([name]) => name))
   const seen = new Set<string>()
   const members: Member[] = []
-  for (const [name, string] of pairs) {
+  for (const [name, string] of some) {
     const free = seen.has(name) ? freeName(taken, name) : name
-    if (free === undefined) return undefined
     seen.add(name)
-    taken.add(free)
-    members.push({ name: free, nameText: JSON.stringify(free), value: stringValue(string) })
+    if (free === undefined) faults.add('too_many_names')
+    else {
+      taken.add(free)
+      members.push({ name: free, nameText: JSON.stringify(free), value: stringValue(string) })
+    }
   }
-  return members
+  return { members, faults }
 }
 
 /** The name itself, or with the first number that makes it a new one; undefined if that would be large. */
@@ -422,12 +438,11 @@ function freeName(taken: ReadonlySet<string>, name: string): string | undefined 
 const LABEL =
   /[ \t-\r]*([A-Za-z_][\w.:]*|"(?:[^"\\\n]|\\[^])*")[ \t-\r]*=[ \t-\r]*("(?:[^"\\\n]|\\[^])*"|`[^`]*`)[ \t-\r]*(?:,[ \t-\r]*(?=\})|(?=\})|,)/y
 
-function labelSetOf(bytes: Buffer): Stream['labels'] {
-  if (bytes.length > LABELS_BYTES_MAX) return 'too_large'
+function labelSetOf(bytes: Buffer): Repaired | undefined {
   const text = bytes.toString()
   const pairs: [string, string][] = []
   let at = /^[ \t-\r]*\{/.exec(text)?.[0].length ?? 0
-  if (at === 0) return 'wrong_type'
+  if (at === 0) return undefined
   LABEL.lastIndex = at
   for (let match = LABEL.exec(text); match !== null; match = LABEL.exec(text)) {
     const [, name = '', value = ''] = match
@@ -436,8 +451,9 @@ function labelSetOf(bytes: Buffer): Stream['labels'] {
     if (text[at] === '}') break
   }
   const isValid = /^[ \t-\r]*\}[ \t-\r]*$/.test(text.slice(at))
-  if (!isValid) return 'wrong_type'
-  return pairs.length > NAMES_MAX ? 'too_many_names' : (numbered(pairs) ?? 'wrong_type')
+  return isValid
+    ? shortened(numbered(pairs, LABELS_MAX), (value) => Buffer.byteLength(stringOf(value)))
+    : undefined
 }
 
 const ESCAPE = /\\(x[0-9A-Fa-f]{2}|[0-7]{3}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[^])/g

@@ -2,7 +2,7 @@
 import { limits } from '@sluice/schema'
 import { type Members, parseText, type Value } from './json.ts'
 import {
-  Budget,
+  type Budget,
   checked,
   Collector,
   emptyRecord,
@@ -22,7 +22,7 @@ import {
   Rejected,
   type Resource,
 } from './otlp.ts'
-import { rowOf, type Scope, setMember, stringOf, tooDeep } from './otlp.ts'
+import { rowOf, type Scope, setMember, stringOf } from './otlp.ts'
 
 const wrongType = (what: string, type: string): Rejected =>
   new Rejected('wrong_type', `${what} must be ${type}`)
@@ -104,8 +104,7 @@ function readKeyValues(value: Value, what: string, members: Members, level: numb
       if (name === 'key') key = readText(part, name)
       else if (name === 'value') member = readAnyValue(part, name, level, budget)
     }
-    budget.takeMember(key.string)
-    setMember(members, nameOf(key.string, key.raw), key.string, member)
+    if (budget.takeMember(key.string)) setMember(members, nameOf(key.string, key.raw), key.string, member)
   }
   return members
 }
@@ -131,14 +130,13 @@ function readAnyValue(value: Value, what: string, level: number, budget: Budget)
 
 function readList(value: Value, what: 'arrayValue' | 'kvlistValue', level: number, budget: Budget): Value {
   const [, values] = membersOf(value, what).find(([name]) => name === 'values') ?? []
-  if (level > limits.metadataDepthMax) throw tooDeep()
+  const isRead = level <= limits.metadataDepthMax && values !== undefined
   const elements: Value[] = []
   const members: Members = new Map()
-  if (values !== undefined && what === 'kvlistValue') readKeyValues(values, 'values', members, level, budget)
-  else if (values !== undefined) {
+  if (isRead && what === 'kvlistValue') readKeyValues(values, 'values', members, level, budget)
+  else if (isRead) {
     for (const element of elementsOf(values, 'values')) {
-      budget.takeElement()
-      elements.push(readAnyValue(element, 'an element of values', level, budget))
+      if (budget.takeElement()) elements.push(readAnyValue(element, 'an element of values', level, budget))
     }
   }
   return what === 'arrayValue' ? { kind: 'array', elements } : { kind: 'object', members }
@@ -146,7 +144,7 @@ function readList(value: Value, what: 'arrayValue' | 'kvlistValue', level: numbe
 
 function readRecord(value: Value): LogRecord {
   const record = emptyRecord()
-  const budget = new Budget()
+  const { budget } = record
   for (const [name, part] of membersOf(value, 'an element of logRecords')) {
     if (name === 'timeUnixNano') record.time = readUint64(part, name)
     else if (name === 'observedTimeUnixNano') record.observed = readUint64(part, name)
@@ -166,7 +164,8 @@ function readRecord(value: Value): LogRecord {
 function readResource(value: Value | undefined, schemaUrl: Value | undefined): Resource {
   const resource = emptyResource()
   for (const [name, part] of value === undefined ? [] : membersOf(value, 'resource')) {
-    if (name === 'attributes') readKeyValues(part, name, resource.attributes, levels.attributes, new Budget())
+    if (name === 'attributes')
+      readKeyValues(part, name, resource.attributes, levels.attributes, resource.budget)
     else if (name === 'droppedAttributesCount') resource.dropped = readUint32(part, name)
   }
   if (schemaUrl !== undefined) resource.schemaUrl = readText(schemaUrl, 'schemaUrl')
@@ -179,7 +178,7 @@ function readScope(value: Value | undefined, schemaUrl: Value | undefined): Scop
     if (name === 'name') scope.name = readText(part, name)
     else if (name === 'version') scope.version = readText(part, name)
     else if (name === 'attributes')
-      readKeyValues(part, name, scope.attributes, levels.scopeAttributes, new Budget())
+      readKeyValues(part, name, scope.attributes, levels.scopeAttributes, scope.budget)
     else if (name === 'droppedAttributesCount') scope.dropped = readUint32(part, name)
   }
   if (schemaUrl !== undefined) scope.schemaUrl = readText(schemaUrl, 'schemaUrl')

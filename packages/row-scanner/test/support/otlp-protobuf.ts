@@ -3,7 +3,7 @@ import { limits } from '@sluice/schema'
 import { isUtf8 } from 'node:buffer'
 import type { Members, Value } from './json.ts'
 import {
-  Budget,
+  type Budget,
   checked,
   Collector,
   emptyRecord,
@@ -23,7 +23,6 @@ import {
   rowOf,
   setMember,
   stringOf,
-  tooDeep,
 } from './otlp.ts'
 
 const GROUPS_MAX = 100
@@ -122,9 +121,8 @@ function readKeyValue(message: Buffer, members: Members, level: number, budget: 
     if (isBytes(field, 1)) name = textOfBytes(field.bytes)
     else if (isBytes(field, 2)) value = readAnyValue(field.bytes, value, level, budget)
   }
-  budget.takeMember(name)
   // Written with escapes.
-  setMember(members, JSON.stringify(name), name, value)
+  if (budget.takeMember(name)) setMember(members, JSON.stringify(name), name, value)
 }
 
 /** @param previous what a repeated message had before: lists get longer, other values are replaced */
@@ -137,11 +135,12 @@ function readAnyValue(message: Buffer, previous: Value, level: number, budget: B
     else if (is(field, 4, 1)) result = doubleOf(field.bytes.readDoubleLE())
     else if (isBytes(field, 7)) result = { kind: 'word', raw: `"${field.bytes.toString('base64')}"` }
     else if (isBytes(field, 5) || isBytes(field, 6)) {
-      if (level + 1 > limits.metadataDepthMax) throw tooDeep()
+      const isRead = level + 1 <= limits.metadataDepthMax
+      const bytes = isRead ? field.bytes : Buffer.alloc(0)
       result =
         field.number === 5
-          ? readList(field.bytes, result, level + 1, budget)
-          : readMembers(field.bytes, result, level + 1, budget)
+          ? readList(bytes, result, level + 1, budget)
+          : readMembers(bytes, result, level + 1, budget)
     }
   }
   return result
@@ -156,8 +155,7 @@ function readList(message: Buffer, previous: Value, level: number, budget: Budge
   const elements = previous.kind === 'array' ? [...previous.elements] : []
   for (const field of fieldsOf(message)) {
     if (!isBytes(field, 1)) continue
-    budget.takeElement()
-    elements.push(readAnyValue(field.bytes, nothing, level, budget))
+    if (budget.takeElement()) elements.push(readAnyValue(field.bytes, nothing, level, budget))
   }
   return { kind: 'array', elements }
 }
@@ -169,16 +167,16 @@ function readMembers(message: Buffer, previous: Value, level: number, budget: Bu
   return { kind: 'object', members }
 }
 
+const hex = ({ bytes }: Field): Value => stringOf(bytes.toString('hex'))
+
 function readRecord(message: Buffer): LogRecord {
   const record = emptyRecord()
-  const budget = new Budget()
-  const hex = ({ bytes }: Field): Value => stringOf(bytes.toString('hex'))
-  const lists: Field[] = []
+  const { budget } = record
   for (const field of fieldsOf(message)) {
     if (is(field, 1, 1)) record.time = field.bytes.readBigUInt64LE()
     else if (is(field, 2, 0)) record.severity = Number(BigInt.asIntN(32, field.value))
     else if (isBytes(field, 3)) record.severityText = stringIn(field)
-    else if (isBytes(field, 5)) lists.push(field)
+    else if (isBytes(field, 5)) record.body = readAnyValue(field.bytes, record.body, levels.body, budget)
     else if (isBytes(field, 6)) readKeyValue(field.bytes, record.attributes, levels.attributes, budget)
     else if (is(field, 7, 0)) record.dropped = Number(BigInt.asUintN(32, field.value))
     else if (is(field, 8, 5)) record.flags = field.bytes.readUInt32LE()
@@ -187,7 +185,6 @@ function readRecord(message: Buffer): LogRecord {
     else if (is(field, 11, 1)) record.observed = field.bytes.readBigUInt64LE()
     else if (isBytes(field, 12)) record.eventName = stringIn(field)
   }
-  for (const { bytes } of lists) record.body = readAnyValue(bytes, record.body, levels.body, budget)
   return record
 }
 
@@ -201,7 +198,7 @@ export function referenceOfProtobuf(body: Buffer): OtlpOutcome {
 
 function readResourceLogs(message: Buffer, collector: Collector): void {
   const resource = emptyResource()
-  const budget = new Budget()
+  const { budget } = resource
   const rejected = readHead(message, (field) => {
     if (isBytes(field, 3)) resource.schemaUrl = stringIn(field)
     if (!isBytes(field, 1)) return
@@ -214,7 +211,6 @@ function readResourceLogs(message: Buffer, collector: Collector): void {
   for (const scopeLogs of fieldsOf(message)) {
     if (!isBytes(scopeLogs, 2)) continue
     const scope = emptyScope()
-    const budgetOfScope = new Budget()
     const rejectedScope = readHead(scopeLogs.bytes, (field) => {
       if (isBytes(field, 3)) scope.schemaUrl = stringIn(field)
       if (!isBytes(field, 1)) return
@@ -222,7 +218,7 @@ function readResourceLogs(message: Buffer, collector: Collector): void {
         if (isBytes(part, 1)) scope.name = stringIn(part)
         else if (isBytes(part, 2)) scope.version = stringIn(part)
         else if (isBytes(part, 3))
-          readKeyValue(part.bytes, scope.attributes, levels.scopeAttributes, budgetOfScope)
+          readKeyValue(part.bytes, scope.attributes, levels.scopeAttributes, scope.budget)
         else if (is(part, 4, 0)) scope.dropped = Number(BigInt.asUintN(32, part.value))
       }
     })

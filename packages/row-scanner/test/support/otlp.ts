@@ -3,7 +3,16 @@ import { readEnvironment, readLevel } from '@sluice/records'
 import { textPrefix } from '@sluice/rows/testing'
 import { hasAtMostCharacters, limits } from '@sluice/schema'
 import type { Members, Value } from './json.ts'
-import { escapeTsv, findInValue, ID, levelsOf, nameOf, pointer, stamp, textOf } from './reference.ts'
+import {
+  columnOf,
+  type Faults,
+  jsonOfOtlp,
+  MARK_BYTES,
+  metadataOf,
+  type Named,
+  writeMembers,
+} from './repaired.ts'
+import { escapeTsv, ID, nameOf, stamp, textOf } from './reference.ts'
 
 /** The body is not an ExportLogsServiceRequest. */
 export class Fault extends Error {}
@@ -24,6 +33,7 @@ export interface LogRecord {
   severity: number
   severityText: Value | undefined
   body: Value
+  readonly budget: Budget
   attributes: Members
   dropped: number
   flags: number
@@ -32,6 +42,7 @@ export interface LogRecord {
   eventName: Value | undefined
 }
 export interface Resource {
+  readonly budget: Budget
   attributes: Members
   dropped: number
   schemaUrl: Value | undefined
@@ -42,7 +53,12 @@ export interface Scope extends Resource {
 }
 
 export const nothing: Value = { kind: 'word', raw: 'null' }
-export const emptyResource = (): Resource => ({ attributes: new Map(), dropped: 0, schemaUrl: undefined })
+export const emptyResource = (): Resource => ({
+  budget: new Budget(),
+  attributes: new Map(),
+  dropped: 0,
+  schemaUrl: undefined,
+})
 export const emptyScope = (): Scope => ({ ...emptyResource(), name: undefined, version: undefined })
 export const emptyRecord = (): LogRecord => ({
   time: 0n,
@@ -50,6 +66,7 @@ export const emptyRecord = (): LogRecord => ({
   severity: 0,
   severityText: undefined,
   body: nothing,
+  budget: new Budget(),
   attributes: new Map() as Members,
   dropped: 0,
   flags: 0,
@@ -61,33 +78,33 @@ export const emptyRecord = (): LogRecord => ({
 /** The levels of values in metadata. */
 export const levels = { body: 1, attributes: 2, scopeAttributes: 3 } as const
 
-/** Counts the least bytes that values take as JSON. */
+/** Counts the least bytes that values take as JSON. Others go. */
 export class Budget {
   #left = limits.metadataBytesMax + 256
+  readonly faults: Faults = new Set()
 
-  takeElement(): void {
-    this.#take(2)
+  takeElement(): boolean {
+    return this.#take(2)
   }
 
-  takeMember(name: string): void {
-    this.#take(5 + Buffer.byteLength(name))
+  takeMember(name: string): boolean {
+    return this.#take(5 + Buffer.byteLength(name.toWellFormed()))
   }
 
-  #take(bytes: number): void {
+  #take(bytes: number): boolean {
+    if (bytes > this.#left) {
+      this.faults.add('too_large')
+      return false
+    }
     this.#left -= bytes
-    if (this.#left < 0) throw tooLarge()
+    return true
   }
 }
 
-const tooLarge = (): Rejected =>
-  new Rejected('too_large', `must have at most ${limits.metadataBytesMax} bytes as JSON`, '/metadata')
-export const tooDeep = (): Rejected =>
-  new Rejected('too_deep', `must have at most ${limits.metadataDepthMax} levels`, '/metadata')
-
 /** Sets a member like JSON.parse: the first of several has its place, and the last its value. */
 export function setMember(members: Members, rawName: string, name: string, value: Value): void {
-  const earlier = members.get(name)
-  if (earlier === undefined) members.set(name, { rawName, value })
+  const earlier = members.get(name.toWellFormed())
+  if (earlier === undefined) members.set(name.toWellFormed(), { rawName, value })
   else earlier.value = value
 }
 
@@ -95,12 +112,13 @@ export function setMember(members: Members, rawName: string, name: string, value
 interface Origin {
   readonly service: Value | undefined
   readonly environment: string
-  readonly members: readonly Member[]
+  /** As JSON. */
+  readonly members: readonly string[]
+  readonly faults: Faults
 }
 type Member = readonly [name: string, value: Value]
 
-export function originOfResource({ attributes, dropped, schemaUrl }: Resource): Origin {
-  checkLevels(attributes, levels.attributes)
+export function originOfResource({ attributes, dropped, schemaUrl, budget }: Resource): Origin {
   const service = takeText(attributes, 'service.name', limits.serviceCharactersMax)
   const environment = takeEnvironment(attributes)
   const members = filled({
@@ -108,12 +126,11 @@ export function originOfResource({ attributes, dropped, schemaUrl }: Resource): 
     resource_schema_url: schemaUrl,
     resource_dropped_attributes_count: dropped,
   })
-  checkBytes(members)
-  return { service, environment, members }
+  return together({ service, environment, members: [], faults: budget.faults }, members)
 }
 
-export function originOf(resource: Origin, { name, version, attributes, schemaUrl, dropped }: Scope): Origin {
-  checkLevels(attributes, levels.scopeAttributes)
+export function originOf(resource: Origin, scope: Scope): Origin {
+  const { name, version, attributes, schemaUrl, dropped, budget } = scope
   const parts = {
     name,
     version,
@@ -121,11 +138,19 @@ export function originOf(resource: Origin, { name, version, attributes, schemaUr
     schema_url: schemaUrl,
     dropped_attributes_count: dropped,
   }
-  const members = [...resource.members, ...filled({ scope: objectOf(new Map(filled(parts).map(toMember))) })]
-  checkBytes(members)
-  return { ...resource, members }
+  const faults = new Set([...resource.faults, ...budget.faults])
+  return together({ ...resource, faults }, filled({ scope: objectOf(new Map(filled(parts).map(toMember))) }))
 }
 
+/** Adds the members that fit. */
+function together(origin: Origin, members: readonly Member[]): Origin {
+  const taken = origin.members.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
+  const bytesMax = limits.metadataBytesMax - MARK_BYTES - taken
+  const added = writeMembers(members.map(toNamed), bytesMax, origin.faults, undefined, 'otlp')
+  return { ...origin, members: [...origin.members, ...added] }
+}
+
+const toNamed = ([name, value]: Member): Named => [`"${name}"`, value]
 const toMember = ([name, value]: Member): [string, { rawName: string; value: Value }] => [
   name,
   { rawName: `"${name}"`, value },
@@ -141,16 +166,6 @@ function filled(members: Readonly<Record<string, Value | number | undefined>>): 
     if (value === undefined || (value.kind === 'string' && value.string === '')) return []
     return value.kind === 'object' && value.members.size === 0 ? [] : [[name, value]]
   })
-}
-
-const textOfMembers = (members: readonly Member[]): string => textOf(objectOf(new Map(members.map(toMember))))
-
-function checkBytes(members: readonly Member[]): void {
-  if (Buffer.byteLength(textOfMembers(members)) > limits.metadataBytesMax) throw tooLarge()
-}
-
-function checkLevels(attributes: Members, level: number): void {
-  if (level - 1 + levelsOf(objectOf(attributes)) > limits.metadataDepthMax) throw tooDeep()
 }
 
 function takeText(attributes: Members, name: string, charactersMax: number): Value | undefined {
@@ -179,11 +194,13 @@ const isId = (id: Value | undefined): boolean => id?.kind === 'string' && !ZEROS
 const prefix = textPrefix(stamp)
 
 /** The row of a record. @throws Rejected */
-export function rowOf(record: LogRecord, { service, environment, members: common }: Origin): string {
+export function rowOf(record: LogRecord, origin: Origin): string {
+  const { service, environment, members: common } = origin
+  const faults = new Set([...origin.faults, ...record.budget.faults])
   const { time, observed, severity, severityText, body, attributes, eventName, dropped, flags } = record
   const url = takeText(attributes, 'url.full', limits.urlCharactersMax)
   const pathname = takeText(attributes, 'url.path', limits.pathnameCharactersMax)
-  const stack = takeText(attributes, 'exception.stacktrace', limits.stackCharactersMax)
+  const stack = takeText(attributes, 'exception.stacktrace', Infinity)
   const text = severityText?.kind === 'string' ? severityText.string : ''
   const numbered = readLevel(severity, 'otel')
   const level = numbered?.level ?? readLevel(text, 'pino')?.level ?? 'log'
@@ -200,26 +217,23 @@ export function rowOf(record: LogRecord, { service, environment, members: common
     ...filled({ observed_time_unix_nano: observed === time ? undefined : digits(observed) }),
     ...(isList ? [['body', body] as const] : []),
   ]
-  checkBytes([...own, ...common])
   const message = isNothing(body) ? (eventName ?? stringOf('')) : body
-  const content = contentOf(message)
-  const isTooLong = !hasAtMostCharacters(content, limits.messageCharactersMax)
-  const long = new Rejected(
-    'too_long',
-    `must have at most ${limits.messageCharactersMax} characters`,
-    '/message',
-  )
-  if (isTooLong && message.kind !== 'string') throw long
-  const depth = 1 + Math.max(0, ...own.map(([, value]) => levelsOf(value)))
-  if (depth <= limits.metadataDepthMax)
-    checkUnicode({ message, url, pathname, stack }, own, { service, common })
-  if (isTooLong) throw long
-  if (depth > limits.metadataDepthMax) throw tooDeep()
+  const content = contentOf(message, faults)
   const at = isTime(time) ? time : observed
   const timestamp = isTime(at) ? timeOf(at) : prefix.receivedAt
-  const columns = [service, url, pathname].map((value) => (value?.kind === 'string' ? value.string : ''))
-  const fields = [level, environment, '', ...columns, content, stack?.kind === 'string' ? stack.string : '']
-  const metadata = textOfMembers([...own, ...common])
+  const column = (value: Value | undefined, charactersMax: number): string =>
+    columnOf(value?.kind === 'string' ? value.string : '', charactersMax, faults)
+  const fields = [
+    level,
+    environment,
+    '',
+    column(service, limits.serviceCharactersMax),
+    column(url, limits.urlCharactersMax),
+    column(pathname, limits.pathnameCharactersMax),
+    columnOf(content, limits.messageCharactersMax, faults),
+    column(stack, limits.stackCharactersMax),
+  ]
+  const metadata = metadataOf(own.map(toNamed), faults, common, 'otlp')
   return `${prefix.text}${ID}\t${timestamp}\t${[...fields, metadata].map(escapeTsv).join('\t')}\n`
 }
 
@@ -235,31 +249,11 @@ function timeOf(time: bigint): string {
 const isNothing = (body: Value): boolean => body === nothing || ('raw' in body && body.raw === '""')
 
 /** A string, or the JSON of another value. Bytes, and doubles that are not finite, are words in quotes. */
-function contentOf(value: Value): string {
+function contentOf(value: Value, faults: Faults): string {
   if (value.kind === 'string') return value.string
+  if (value.kind === 'array' || value.kind === 'object') return jsonOfOtlp(value, faults)
   const text = textOf(value)
   return value.kind === 'word' && text.startsWith('"') ? text.slice(1, -1) : text
-}
-
-function checkUnicode(
-  columns: Readonly<Record<string, Value | undefined>>,
-  own: readonly Member[],
-  { service, common }: { readonly service: Value | undefined; readonly common: readonly Member[] },
-): void {
-  const metadata = (members: readonly Member[]): (readonly [path: string, value: Value | undefined])[] =>
-    members.map(([name, value]) => [`/metadata${pointer(name)}`, value])
-  const ofColumns = Object.entries({ ...columns }).map(([name, value]) => [`/${name}`, value] as const)
-  for (const [path, value] of [
-    ...ofColumns,
-    ...metadata(own),
-    ['/service', service] as const,
-    ...metadata(common),
-  ]) {
-    const found =
-      value === undefined || (value.kind !== 'string' && path === '/message') ? undefined : findInValue(value)
-    if (found !== undefined)
-      throw new Rejected('invalid_unicode', 'must not contain half of a surrogate pair', `${path}${found}`)
-  }
 }
 
 /** What came of a body: rows, and the errors of rejected records; or why it is rejected. */

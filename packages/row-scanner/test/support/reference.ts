@@ -156,7 +156,7 @@ export function textOf(value: Value): string {
   return `{${[...value.members].map(([name, member]) => `${nameOf(name, member.rawName)}:${textOf(member.value)}`).join(',')}}`
 }
 
-export function levelsOf(value: Value): number {
+function levelsOf(value: Value): number {
   if (value.kind === 'array') return 1 + Math.max(0, ...value.elements.map(levelsOf))
   if (value.kind !== 'object') return 0
   return 1 + Math.max(0, ...[...value.members.values()].map((member) => levelsOf(member.value)))
@@ -176,7 +176,7 @@ function findLone(entry: Extract<Value, { kind: 'object' }>, metadata: Members):
   return undefined
 }
 
-export function findInValue(value: Value): string | undefined {
+function findInValue(value: Value): string | undefined {
   if (value.kind === 'string') return value.string.isWellFormed() ? undefined : ''
   if (value.kind === 'array') {
     for (const [i, element] of value.elements.entries()) {
@@ -194,7 +194,7 @@ export function findInValue(value: Value): string | undefined {
   return undefined
 }
 
-export const pointer = (name: string): string => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+const pointer = (name: string): string => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
 
 export const escapeTsv = (string: string): string =>
   string.replaceAll('\\', '\\\\').replaceAll('\t', '\\t').replaceAll('\n', '\\n')

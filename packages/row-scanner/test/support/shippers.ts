@@ -1,17 +1,10 @@
 // The slow definition of what the scanner makes of the bodies of shippers.
-import {
-  addMember,
-  entryOfRecord,
-  isPlainObject,
-  type Members,
-  readLevelName,
-  readTime,
-  setMember,
-} from '@sluice/records'
+import { addMember, isPlainObject, type Members, readLevelName, readTime, setMember } from '@sluice/records'
 import { type TextPrefix } from '@sluice/rows/testing'
 import { type EntryErrorCode, entryFields, limits } from '@sluice/schema'
 import { isUtf8 } from 'node:buffer'
 import { parseText, parseValues, toValue, type Value } from './json.ts'
+import { columnOf, type Faults, jsonOf, metadataOf, namedOf, toEntry, valueOf } from './repaired.ts'
 
 /** A row with its metadata as a value: numbers and strings may have other forms. */
 interface Row {
@@ -26,7 +19,9 @@ export interface Records {
   readonly items?: readonly unknown[]
 }
 
-type Made = { readonly entry: Members } | { readonly code: EntryErrorCode; readonly path?: string }
+type Made =
+  | { readonly entry: Members; readonly faults: Faults }
+  | { readonly code: EntryErrorCode; readonly path?: string }
 
 /** Why a request is rejected as a whole. */
 export class Rejected extends Error {}
@@ -36,34 +31,18 @@ function shape(made: readonly Made[], prefix: TextPrefix): Records {
   const rows: Row[] = []
   const rejected: (readonly [number, string, string])[] = []
   for (const [index, record] of made.entries()) {
-    const shaped = 'entry' in record ? shapeEntry(record.entry, prefix) : record
+    const shaped = 'entry' in record ? shapeEntry(record.entry, record.faults, prefix) : record
     if ('columns' in shaped) rows.push(shaped)
     else rejected.push([index, shaped.code, shaped.path ?? ''])
   }
   return { rows, rejected }
 }
 
-const strings = ['service', 'url', 'pathname', 'message', 'stack'] as const
-
-function shapeEntry(
-  entry: Members,
-  prefix: TextPrefix,
-): Row | { readonly code: EntryErrorCode; readonly path: string } {
+function shapeEntry(entry: Members, faults: Faults, prefix: TextPrefix): Row {
   const { metadata: given, ...rest } = entry
   const metadata: Members = isPlainObject(given) ? { ...given } : {}
   for (const name of Object.keys(rest)) if (!entryFields.has(name)) setMember(metadata, name, rest[name])
   const text = (name: string): string => (typeof rest[name] === 'string' ? rest[name] : '')
-  if (hasLone(metadata)) return { code: 'invalid_unicode', path: '/metadata' }
-  const lone = strings.find((name) => !text(name).isWellFormed())
-  if (lone !== undefined) return { code: 'invalid_unicode', path: `/${lone}` }
-  for (const name of ['message', 'stack'] as const)
-    if (Array.from(text(name)).length > limits.messageCharactersMax)
-      return { code: 'too_long', path: `/${name}` }
-  if (levelsOf(metadata) > limits.metadataDepthMax) return { code: 'too_deep', path: '/metadata' }
-  if (Buffer.byteLength(JSON.stringify(metadata)) > limits.metadataBytesMax)
-    return { code: 'too_large', path: '/metadata' }
-  if (Object.keys(metadata).length > limits.metadataNamesMax)
-    return { code: 'too_many_names', path: '/metadata' }
   const time = typeof rest['timestamp'] === 'string' ? timeOf(rest['timestamp']) : prefix.receivedAt
   const columns = [
     ...prefix.text.split('\t').slice(0, -1),
@@ -72,8 +51,12 @@ function shapeEntry(
     text('environment'),
     text('source'),
   ]
-  for (const name of ['service', 'url', 'pathname', 'message', 'stack']) columns.push(text(name))
-  return { columns: columns.map(comparable), metadata }
+  for (const name of ['service', 'url', 'pathname', 'message', 'stack'] as const)
+    columns.push(columnOf(text(name), limits[`${name}CharactersMax`], faults))
+  return {
+    columns: columns.map(comparable),
+    metadata: sorted(JSON.parse(metadataOf(namedOf(metadata), faults))),
+  }
 }
 
 /** The JSON of a record may be its message: numbers and strings may have other forms in it. */
@@ -83,26 +66,14 @@ export function comparable(column: string): string {
     : column
 }
 
-function sorted(value: unknown): unknown {
+/** A value that is too deep is a string with its JSON. */
+export function sorted(value: unknown): unknown {
+  if (typeof value === 'string') return comparable(value)
   if (Array.isArray(value)) return value.map(sorted)
   if (!isPlainObject(value)) return value
   return Object.entries(value)
     .map(([name, member]): [string, unknown] => [name, sorted(member)])
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-}
-
-function hasLone(value: unknown): boolean {
-  if (typeof value === 'string') return !value.isWellFormed()
-  if (Array.isArray(value)) return value.some(hasLone)
-  return (
-    isPlainObject(value) &&
-    Object.entries(value).some(([name, member]) => !name.isWellFormed() || hasLone(member))
-  )
-}
-
-function levelsOf(value: unknown): number {
-  const below = Array.isArray(value) ? value : isPlainObject(value) ? Object.values(value) : undefined
-  return below === undefined ? 0 : 1 + Math.max(0, ...below.map(levelsOf))
 }
 
 /** Of a valid time. */
@@ -117,10 +88,6 @@ function timeOf(timestamp: string): string {
   return `${utc.slice(0, 19).replace('T', ' ')}.${us}`
 }
 
-function toEntry(record: Members): Members {
-  return entryOfRecord(record, { defaultLevel: 'log' })
-}
-
 function withMetadata(entry: Members, added: Readonly<Members>): Members {
   const given = entry['metadata']
   const metadata: Members = isPlainObject(given) ? { ...given } : {}
@@ -131,18 +98,11 @@ function withMetadata(entry: Members, added: Readonly<Members>): Members {
   return { ...fields, metadata }
 }
 
-function madeOf(value: Value, make: (members: Members) => Made | undefined): Made[] {
+function madeOf(value: Value, make: (members: Members, faults: Faults) => Made | undefined): Made[] {
   const plain = toValue(value)
   if (!isPlainObject(plain)) return [{ code: 'wrong_type' }]
-  if (levelsOf(plain) > limits.metadataDepthMax + 4) return [{ code: 'too_deep' }]
-  if (hasTooManyNames(plain)) return [{ code: 'too_many_names' }]
-  const record = make(plain)
+  const record = make(plain, new Set())
   return record === undefined ? [] : [record]
-}
-
-/** More than any valid entry can have. */
-function hasTooManyNames(value: unknown): boolean {
-  return isPlainObject(value) && Object.keys(value).length > limits.metadataNamesMax + 32
 }
 
 export function datadogReference(body: Buffer, prefix: TextPrefix): Records {
@@ -155,7 +115,7 @@ export function datadogReference(body: Buffer, prefix: TextPrefix): Records {
   )
 }
 
-function madeOfLog(log: Members): Made | undefined {
+function madeOfLog(log: Members, faults: Faults): Made | undefined {
   if (Object.keys(log).length === 0) return undefined
   const { status, ddtags } = log
   const level = typeof status === 'string' && !Object.hasOwn(log, 'level') ? levelOfStatus(status) : undefined
@@ -166,7 +126,7 @@ function madeOfLog(log: Members): Made | undefined {
   const { env, service } = readTags(ddtags)
   if (env && !Object.hasOwn(log, 'environment') && !Object.hasOwn(log, 'env')) record['env'] = env
   if (service && !Object.hasOwn(log, 'service')) record['service'] = service
-  return { entry: toEntry(record) }
+  return { entry: toEntry(record, faults), faults }
 }
 
 function levelOfStatus(status: string): string | undefined {
@@ -193,23 +153,23 @@ export function hecReference(body: Buffer, prefix: TextPrefix): Records {
   return shape(records, prefix)
 }
 
-function madeOfEvent(envelope: Members): Made {
+function madeOfEvent(envelope: Members, faults: Faults): Made {
   const { event, fields, time } = envelope
   if (event === undefined || event === null || event === '') return { code: 'missing' }
   const isTime = readTime(time) !== undefined
   const record = together(
     isTime ? { timestamp: time } : {},
-    ...partsOf(event),
+    ...partsOf(event, faults),
     isPlainObject(fields) ? fields : {},
   )
-  if (hasTooManyNames(record)) return { code: 'too_many_names' }
   const used = new Set(['event', isTime ? 'time' : '', isPlainObject(fields) ? 'fields' : ''])
   const kept = Object.fromEntries(Object.entries(envelope).filter(([name]) => name === '' || !used.has(name)))
-  return { entry: withMetadata(toEntry(record), kept) }
+  return { entry: withMetadata(toEntry(record, faults), kept), faults }
 }
 
-function partsOf(event: unknown): Members[] {
-  if (!isPlainObject(event)) return [{ message: typeof event === 'string' ? event : JSON.stringify(event) }]
+function partsOf(event: unknown, faults: Faults): Members[] {
+  if (!isPlainObject(event))
+    return [{ message: typeof event === 'string' ? event : jsonOf(valueOf(event), faults) }]
   const { message, ...others } = event
   if (isPlainObject(message)) return [message, others]
   const { line, ...rest } = others
@@ -233,13 +193,14 @@ export function hecLinesReference(
   prefix: TextPrefix,
   { metadata, ...timestamp }: { readonly timestamp?: string; readonly metadata: Members },
 ): Records {
-  const entries = linesOf(body).map((line) =>
-    withMetadata(toEntry({ message: line.toString(), ...timestamp }), metadata),
-  )
-  return shape(
-    entries.map((entry) => ({ entry })),
-    prefix,
-  )
+  const made = linesOf(body).map((line): Made => {
+    const faults: Faults = new Set()
+    return {
+      entry: withMetadata(toEntry({ message: line.toString(), ...timestamp }, faults), metadata),
+      faults,
+    }
+  })
+  return shape(made, prefix)
 }
 
 /** The lines that are not empty. */
@@ -327,10 +288,10 @@ function madeOfDocument(line: Buffer, { action, index, id, indexFault }: Item): 
   if (!isUtf8(line)) return { code: 'invalid_json' }
   const root = parseText(line.toString())
   if (typeof root === 'string') return { code: 'invalid_json' }
-  const [record] = madeOf(root, (document) => {
+  const [record] = madeOf(root, (document, faults) => {
     if (index !== null) addMember(document, '_index', index)
     if (id !== null) addMember(document, '_id', id)
-    return { entry: toEntry(document) }
+    return { entry: toEntry(document, faults), faults }
   })
   return record ?? { code: 'wrong_type' }
 }

@@ -103,20 +103,16 @@ describe('a bulk request', () => {
     const others = ndjson({ update: {} }, { doc: {} }, { delete: {} }, { create: {} }, { message: 'last' })
     const items = await itemsOf(Buffer.concat([...lines, Buffer.from(others)]))
     expect(items.map(({ action, status }) => `${action} ${status}`).join()).toBe(
-      `index 201,${'index 400,'.repeat(6)}update 400,delete 400,create 201`,
+      `index 201,${'index 400,'.repeat(3)}${'index 201,'.repeat(3)}update 400,delete 400,create 201`,
     )
     expect(items[1]?.error).toMatchObject({ type: 'document_parsing_exception' })
-    expect(items[4]?.error?.reason).toMatch(/^\/message must/)
-    expect(api.queue.rows.map(({ message }) => message)).toEqual(['first', 'last'])
-  })
-
-  it('of winston-elasticsearch has `errors` only if nothing is stored: the client would send all documents again', async () => {
-    const action = { index: { _index: 'logs' }, attempts: 0 }
-    const mixed = await bulk(ndjson(action, { message: 'a' }, action, '7'))
-    expect(mixed.json()).toMatchObject({ items: [{ index: { status: 201 } }, { index: { status: 400 } }] })
-    expect(mixed.body).not.toContain('errors')
-    expect((await bulk(ndjson(action, '7'))).json()).toMatchObject({ errors: true })
-    expect(api.queue.rows).toMatchObject([{ message: 'a' }])
+    expect(api.queue.rows.map(({ message = '' }) => message.slice(0, 5))).toEqual([
+      'first',
+      'mmmmm',
+      'deep',
+      '{"n0"',
+      'last',
+    ])
   })
 
   const valid = ndjson({ index: {} }, { message: 'a' })

@@ -125,48 +125,45 @@ it.each(unusual)('an unusual request is read as by official decoders: %s', async
 })
 
 const tooMany = field.bytes(5, Buffer.alloc(80_000, Buffer.from([0x0a, 0])))
-/** Records that are rejected alone, and the codes of the reasons. */
-const rejected: readonly (readonly [what: string, record: Buffer, code: string])[] = [
+/** Records that are repaired, and the codes of the reasons. */
+const repaired: readonly (readonly [what: string, record: Buffer, code: string])[] = [
   ['15 levels in an attribute', attribute('k', nested(15)), 'too_deep'],
   ['10,000 levels in the body', body(nested(10_000)), 'too_deep'],
   ['a message that is too long', body('a'.repeat(limits.messageCharactersMax + 1)), 'too_long'],
   ['attributes that are too large', attribute('k', text('a'.repeat(limits.metadataBytesMax))), 'too_large'],
   ['too many values', attribute('k', tooMany), 'too_large'],
   [
-    'a stack that fits neither the column nor metadata',
+    'a long stack',
     attribute('exception.stacktrace', text('a'.repeat(limits.stackCharactersMax + 1))),
-    'too_large',
+    'too_long',
   ],
 ]
 
-describe('an invalid record', () => {
-  it.each(rejected)('is rejected without affecting the others: %s', async (_what, record, code) => {
+describe('a record above a limit', () => {
+  it.each(repaired)('is repaired without affecting the others: %s', async (_what, record, code) => {
     const records = [encodeRecord({ body: 'a' }), record, encodeRecord({ body: 'b' })]
     const response = await post(embed(1, embed(2, ...records.map((bytes) => field.bytes(2, bytes)))))
-    const reason = new RegExp(`^1 of 3 records were rejected \\(${code} 1\\)\\. Record 1: .{5,100}\\.$`)
-    const partialSuccess = { rejectedLogRecords: '1', errorMessage: expect.stringMatching(reason) as unknown }
-    expect(decodeAnswer(response.statusCode, response.rawPayload)).toEqual({ partialSuccess })
-    expect(storedRows(api)).toMatchObject([{ message: 'a' }, { message: 'b' }])
+    expect(decodeAnswer(response.statusCode, response.rawPayload)).toEqual({})
+    expect(storedRows(api)).toMatchObject([
+      { message: 'a' },
+      { metadata: { sluiceRepaired: [code] } },
+      { message: 'b' },
+    ])
   })
 
   it.each<[what: string, withAttribute: (attribute: Buffer) => Buffer]>([
     ['resource', (bytes) => embed(1, embed(1, field.bytes(1, bytes)), embed(2, oneRecord))],
     ['scope', (bytes) => embed(1, embed(2, embed(1, field.bytes(3, bytes)), oneRecord))],
-  ])('is each record of an invalid %s', async (_what, withAttribute) => {
+  ])('is each record of a %s above it', async (_what, withAttribute) => {
     for (const value of [nested(20), tooMany]) {
       const logs = withAttribute(Buffer.concat([field.bytes(1, 'k'), field.bytes(2, value)]))
       const response = await post(Buffer.concat([logs, one(body('valid'))]))
-      const answer = decodeAnswer(response.statusCode, response.rawPayload)
-      expect(answer).toMatchObject({ partialSuccess: { rejectedLogRecords: '1' } })
+      expect(decodeAnswer(response.statusCode, response.rawPayload)).toEqual({})
     }
-    expect(storedRows(api)).toMatchObject([{ message: 'valid' }, { message: 'valid' }])
-  })
-
-  it('is named in a response of limited size', async () => {
-    const record = { body: 'a'.repeat(limits.messageCharactersMax + 1) }
-    const { rawPayload } = await postLogs(api, oneScope(...Array.from({ length: 70 }, () => record)))
-    expect(rawPayload.length).toBeLessThan(500)
-    expect(decodeAnswer(200, rawPayload)).toMatchObject({ partialSuccess: { rejectedLogRecords: '70' } })
+    const marks = storedRows(api).map(
+      ({ metadata }) => (metadata as { sluiceRepaired?: unknown } | undefined)?.sluiceRepaired,
+    )
+    expect(marks).toEqual([['too_deep'], undefined, ['too_large'], undefined])
   })
 })
 
