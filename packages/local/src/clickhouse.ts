@@ -61,7 +61,6 @@ function serverConfig(folder: string, port: number, usersFile: string): string {
   <mark_cache_size>268435456</mark_cache_size>
   <index_mark_cache_size>67108864</index_mark_cache_size>
   <primary_index_cache_size>268435456</primary_index_cache_size>
-  <query_condition_cache_size>104857600</query_condition_cache_size>
 </clickhouse>
 `
 }
