@@ -17,6 +17,10 @@ const lab: Readonly<Record<string, readonly [entry: string, description: string]
     'bench/src/rejected/main.ts',
     'what one worker stores while ClickHouse rejects some rows, and what another project notices',
   ],
+  search: [
+    'bench/src/search/main.ts',
+    'what searches take in a large table, and what each index costs an insert',
+  ],
   soak: ['bench/src/soak/main.ts', 'a steady load for an hour: what grows is a leak'],
   chaos: ['test/chaos/main.ts', 'random faults under load, then every entry is accounted for'],
   failover: ['test/failover/main.ts', 'failovers of Redis under load'],

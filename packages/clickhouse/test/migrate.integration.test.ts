@@ -67,11 +67,11 @@ describe('a statement for a cluster', () => {
       const form = /^(CREATE TABLE IF NOT EXISTS|ALTER TABLE) \w+ ON CLUSTER `(.+)`$/
       expect(form.exec(head)?.[2]).toBe(cluster)
       // Only a new table has an engine. Replicas do not share the settings of a table, so each server runs their changes. They share
-      // constraints and TTLs: one of them runs the statement.
+      // columns, constraints and TTLs: one of them runs the statement.
       expect(body.join('\n')).toMatch(
         head.startsWith('CREATE')
           ? /^ENGINE = ReplicatedMergeTree\(/m
-          : /^ {4}\((MODIFY SETTING (\w+ = \d+, )*\w+ = \d+|ADD CONSTRAINT IF NOT EXISTS .+|MODIFY TTL .+)\)$/m,
+          : /^ {4}\((MODIFY SETTING (\w+ = (\d+|''), )*\w+ = (\d+|'')|MODIFY COLUMN .+|ADD CONSTRAINT IF NOT EXISTS .+|MODIFY TTL .+)\)$/m,
       )
     }
   })
