@@ -59,7 +59,10 @@ export interface Api {
   get(operation: 'histogram', parameters: Parameters, signal: AbortSignal): Promise<Histogram & Completeness>
   get(operation: 'fields', parameters: Parameters, signal: AbortSignal): Promise<Fields>
   get(operation: 'values', parameters: Parameters, signal: AbortSignal): Promise<Counts>
-  session(method: 'GET' | 'POST' | 'DELETE', key?: string): Promise<{ readonly project_id: string } | undefined>
+  session(
+    method: 'GET' | 'POST' | 'DELETE',
+    key?: string,
+  ): Promise<{ readonly project_id: string } | undefined>
   tail(parameters: Parameters, lastEventId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>
   /** Now, on the server's clock. */
   nowMs(): number
@@ -77,11 +80,15 @@ export function createApi(signedOut: () => void): Api {
       response = await fetch(url, { credentials: 'same-origin', ...init })
     } catch (error) {
       if (init.signal?.aborted === true) throw error
-      throw new Problem(0, { title: 'The server cannot be reached', detail: 'It may be restarting, or the connection is down.' })
+      throw new Problem(0, {
+        title: 'The server cannot be reached',
+        detail: 'It may be restarting, or the connection is down.',
+      })
     }
     const date = Date.parse(response.headers.get('date') ?? '')
     const difference = date - Date.now()
-    if (Number.isFinite(difference)) clockDifferenceMs = Math.abs(difference) < CLOCK_DIFFERENCE_MS_MIN ? 0 : difference
+    if (Number.isFinite(difference))
+      clockDifferenceMs = Math.abs(difference) < CLOCK_DIFFERENCE_MS_MIN ? 0 : difference
     if (response.ok) return response
     if (response.status === 401) signedOut()
     const body = await response.text()
@@ -101,7 +108,13 @@ export function createApi(signedOut: () => void): Api {
         return parseJsonExactly(await response.text())
       } catch (error) {
         const isTransient = error instanceof Problem && [0, 429, 502, 503].includes(error.status)
-        if (!isTransient || attempt >= RETRIES_MAX || signal.aborted || error.retryAfterMs > RETRY_WAIT_MS_MAX) throw error
+        if (
+          !isTransient ||
+          attempt >= RETRIES_MAX ||
+          signal.aborted ||
+          error.retryAfterMs > RETRY_WAIT_MS_MAX
+        )
+          throw error
         await wait(error.retryAfterMs || 300 * (attempt + 1), signal)
       }
     }
@@ -110,7 +123,10 @@ export function createApi(signedOut: () => void): Api {
   return {
     get: get as Api['get'],
     async session(method, key) {
-      const body = key === undefined ? {} : { body: JSON.stringify({ key }), headers: { 'content-type': 'application/json' } }
+      const body =
+        key === undefined
+          ? {}
+          : { body: JSON.stringify({ key }), headers: { 'content-type': 'application/json' } }
       try {
         const response = await request('/v1/query/session', { method, ...body })
         return response.status === 204 ? undefined : ((await response.json()) as { project_id: string })
@@ -122,7 +138,10 @@ export function createApi(signedOut: () => void): Api {
     async tail(parameters, lastEventId, signal) {
       const { body } = await request(urlOf('tail', parameters), {
         signal,
-        headers: { accept: 'text/event-stream', ...(lastEventId === '' ? {} : { 'last-event-id': lastEventId }) },
+        headers: {
+          accept: 'text/event-stream',
+          ...(lastEventId === '' ? {} : { 'last-event-id': lastEventId }),
+        },
       })
       if (body === null) throw new Problem(0, { title: 'The server sent no events' })
       return body

@@ -52,7 +52,8 @@ function SignIn() {
           {busy.value ? 'Signing in …' : 'Sign in'}
         </button>
         <p class="hint">
-          A key with the scope “read” shows the entries of its project. <code>sluice open</code> prints a link that signs in without one.
+          A key with the scope “read” shows the entries of its project. <code>sluice open</code> prints a link
+          that signs in without one.
         </p>
       </form>
     </main>
@@ -74,16 +75,25 @@ function Columns() {
   const { columns } = explorer.view.value
   const known = (explorer.fields.value.answer?.fields ?? []).map(({ name }) => name)
   const fixed = new Set(['timestamp', 'level', 'message'])
-  const names = [...columns, ...known.filter((name) => !columns.includes(name) && !fixed.has(name))].filter((name) =>
-    name.toLowerCase().includes(filter.value.toLowerCase()),
+  const names = [...columns, ...known.filter((name) => !columns.includes(name) && !fixed.has(name))].filter(
+    (name) => name.toLowerCase().includes(filter.value.toLowerCase()),
   )
   return (
     <Popover name="columns" label="Columns (w)" button={<Icon name="columns" />}>
-      <input aria-label="Find a field" placeholder="Find a field" value={filter.value} onInput={(event) => (filter.value = event.currentTarget.value)} />
+      <input
+        aria-label="Find a field"
+        placeholder="Find a field"
+        value={filter.value}
+        onInput={(event) => (filter.value = event.currentTarget.value)}
+      />
       <div class="menu">
         {names.slice(0, 200).map((name) => (
           <label class="check menu-item mono" key={name}>
-            <input type="checkbox" checked={columns.includes(name)} onChange={() => explorer.toggleIn('columns', name)} />
+            <input
+              type="checkbox"
+              checked={columns.includes(name)}
+              onChange={() => explorer.toggleIn('columns', name)}
+            />
             {name}
           </label>
         ))}
@@ -104,7 +114,11 @@ function SavedSearches() {
         {groups.map(([title, texts]) => (
           <section key={title}>
             <h3>{title}</h3>
-            {texts.length === 0 && <p class="hint">{title === 'Saved' ? 'The star in the search field saves a search.' : 'None yet.'}</p>}
+            {texts.length === 0 && (
+              <p class="hint">
+                {title === 'Saved' ? 'The star in the search field saves a search.' : 'None yet.'}
+              </p>
+            )}
             {texts.map((text) => (
               <div class="menu-row" key={text}>
                 <button
@@ -117,7 +131,14 @@ function SavedSearches() {
                 >
                   {text}
                 </button>
-                {title === 'Saved' && <IconButton icon="close" class="bare" label={`Remove ${text}`} onClick={() => explorer.toggleSaved(text)} />}
+                {title === 'Saved' && (
+                  <IconButton
+                    icon="close"
+                    class="bare"
+                    label={`Remove ${text}`}
+                    onClick={() => explorer.toggleSaved(text)}
+                  />
+                )}
               </div>
             ))}
           </section>
@@ -156,7 +177,12 @@ function Help() {
   useEffect(() => dialog.current?.showModal(), [])
   return (
     <dialog ref={dialog} class="help" aria-label="Keys" onClose={() => (panel.value = '')}>
-      <IconButton icon="close" class="bare close" label="Close (Esc)" onClick={() => dialog.current?.close()} />
+      <IconButton
+        icon="close"
+        class="bare close"
+        label="Close (Esc)"
+        onClick={() => dialog.current?.close()}
+      />
       <div class="help-groups">
         {Object.entries(shortcuts).map(([title, group]) => (
           <section key={title}>
@@ -186,7 +212,9 @@ function Header() {
   return (
     <header>
       <Logo />
-      <span class="project" title="Project">{explorer.project.value}</span>
+      <span class="project" title="Project">
+        {explorer.project.value}
+      </span>
       <span class="grow" />
       <TimeControls />
       <button
@@ -204,7 +232,11 @@ function Header() {
         <SavedSearches />
         <Columns />
         <Download />
-        <IconButton icon="theme" label={`Theme: ${theme.value} (m)`} onClick={() => (theme.value = nextTheme(theme.value))} />
+        <IconButton
+          icon="theme"
+          label={`Theme: ${theme.value} (m)`}
+          onClick={() => (theme.value = nextTheme(theme.value))}
+        />
         <HelpButton />
         <IconButton icon="out" label="Sign out" onClick={() => void explorer.signOut()} />
       </div>
@@ -232,7 +264,8 @@ function Summary() {
   return (
     <div class="summary">
       <span class={counting ? 'stale' : ''}>
-        <b class="total">{answer === undefined ? '–' : count(answer.histogram.total)}</b> {answer?.histogram.total === 1 ? 'entry' : 'entries'}
+        <b class="total">{answer === undefined ? '–' : count(answer.histogram.total)}</b>{' '}
+        {answer?.histogram.total === 1 ? 'entry' : 'entries'}
       </span>
       <Legend />
       <span class="grow" />
@@ -241,13 +274,18 @@ function Summary() {
           Not all: {limits[limitedBy] ?? limitedBy}
         </span>
       )}
-      <span class="hint">
+      <span class="hint loaded">
         {count(entries.length)} loaded{loading || tookMs === 0 ? '' : ` · ${duration(tookMs)}`}
       </span>
       {complete === undefined ? (
-        <span class="hint" title="Entries that were accepted may still be missing">{loading ? '' : 'Completeness unknown'}</span>
+        <span class="hint" title="Entries that were accepted may still be missing">
+          {loading ? '' : 'Completeness unknown'}
+        </span>
       ) : (
-        <span class="complete" title={`No entry that was received until then becomes visible later (${completeUntil ?? ''})`}>
+        <span
+          class="complete"
+          title={`No entry that was received until then becomes visible later (${completeUntil ?? ''})`}
+        >
           ✓ complete up to {complete.time}
         </span>
       )}
@@ -299,7 +337,12 @@ function Page() {
 function Root() {
   const { explorer } = useShared()
   const project = explorer.project.value
-  if (project === undefined) return <div class="starting" role="status">Loading …</div>
+  if (project === undefined)
+    return (
+      <div class="starting" role="status">
+        Loading …
+      </div>
+    )
   return project === '' ? <SignIn /> : <Page />
 }
 

@@ -89,11 +89,17 @@ const tickSteps = [
 ]
 
 /** Round times on the clocks of the zone, at most one in `gap` pixels. */
-export function ticksOf(range: TimeRange, width: number, zone: string, gap: number): { readonly step: number; readonly times: readonly number[] } {
+export function ticksOf(
+  range: TimeRange,
+  width: number,
+  zone: string,
+  gap: number,
+): { readonly step: number; readonly times: readonly number[] } {
   const span = range.untilMs - range.fromMs
   const step = tickSteps.find((ms) => (ms / span) * width >= gap) ?? span
   const offset = offsetMs(range.fromMs, zone)
   const times: number[] = []
-  for (let at = Math.ceil((range.fromMs + offset) / step) * step - offset; at < range.untilMs; at += step) times.push(at)
+  for (let at = Math.ceil((range.fromMs + offset) / step) * step - offset; at < range.untilMs; at += step)
+    times.push(at)
   return { step, times }
 }

@@ -1,6 +1,6 @@
 import { useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { barsOf, niceMax, rangeBetween, ticksOf, timeOf, xOf } from './bars.ts'
+import { barsOf, type Bucket, niceMax, rangeBetween, ticksOf, timeOf, xOf } from './bars.ts'
 import { levelOrder } from './entry.ts'
 import { hasTerm, termOf } from './query-text.ts'
 import { DAY_MS, duration, type TimeRange, wallTime } from './times.ts'
@@ -11,32 +11,40 @@ const TICK_GAP = 90
 /** A shorter drag is a click. */
 const DRAG_PIXELS_MIN = 4
 
+const TIP_WIDTH = 216 + 12
+
+const add = (sum: number, one: number): number => sum + one
+function sumsOf(buckets: readonly Bucket[]): Readonly<Record<string, number>> {
+  const sums: Record<string, number> = {}
+  for (const { counts } of buckets)
+    for (const [level, times] of Object.entries(counts)) sums[level] = (sums[level] ?? 0) + times
+  return sums
+}
+const sortedLevels = (sums: Readonly<Record<string, number>>): string[] =>
+  [...levelOrder, ...Object.keys(sums).filter((level) => !levelOrder.includes(level))].filter(
+    (level) => (sums[level] ?? 0) > 0,
+  )
+
 /** The counts by level. Each is a filter. */
 export function Legend() {
   const { explorer } = useShared()
-  const answer = explorer.chart.value.answer
-  const sums: Record<string, number> = {}
-  for (const { counts } of answer?.histogram.buckets ?? [])
-    for (const [level, times] of Object.entries(counts)) sums[level] = (sums[level] ?? 0) + times
-  const levels = [...levelOrder, ...Object.keys(sums).filter((level) => !levelOrder.includes(level))]
+  const sums = sumsOf(explorer.chart.value.answer?.histogram.buckets ?? [])
   return (
     <ul class="legend" aria-label="Entries by level">
-      {levels
-        .filter((level) => (sums[level] ?? 0) > 0)
-        .map((level) => (
-          <li key={level}>
-            <button
-              type="button"
-              class={`legend-level level-${level}`}
-              title={`Only ${level}. With Shift: without it`}
-              aria-pressed={hasTerm(explorer.view.value.query, termOf('level', level))}
-              onClick={(event) => explorer.toggleFilter('level', level, event.shiftKey)}
-            >
-              <span class="swatch" />
-              {level} <b>{count(sums[level] ?? 0)}</b>
-            </button>
-          </li>
-        ))}
+      {sortedLevels(sums).map((level) => (
+        <li key={level}>
+          <button
+            type="button"
+            class={`legend-level level-${level}`}
+            title={`Only ${level}. With Shift: without it`}
+            aria-pressed={hasTerm(explorer.view.value.query, termOf('level', level))}
+            onClick={(event) => explorer.toggleFilter('level', level, event.shiftKey)}
+          >
+            <span class="swatch" />
+            {level} <b>{count(sums[level] ?? 0)}</b>
+          </button>
+        </li>
+      ))}
     </ul>
   )
 }
@@ -101,12 +109,19 @@ export function Chart() {
       context.fillRect(x, plot.height, 1, 4)
       const { date, time } = wallTime(at, explorer.view.value.zone)
       context.fillStyle = colour('faint')
-      const text = step >= DAY_MS || time === '00:00:00' ? date.slice(5) : step < 60_000 ? time : time.slice(0, 5)
+      const text =
+        step >= DAY_MS || time === '00:00:00' ? date.slice(5) : step < 60_000 ? time : time.slice(0, 5)
       if (x + 40 < width) context.fillText(text, x + 4, height - 3)
     }
     const under = hover.value
-    for (const { fromMs, x, width: barWidth, parts } of barsOf(shown.histogram, shown.range, plot, levelOrder)) {
-      context.globalAlpha = under === undefined || (fromMs <= under && under < fromMs + shown.histogram.step_ms) ? 1 : 0.72
+    for (const { fromMs, x, width: barWidth, parts } of barsOf(
+      shown.histogram,
+      shown.range,
+      plot,
+      levelOrder,
+    )) {
+      context.globalAlpha =
+        under === undefined || (fromMs <= under && under < fromMs + shown.histogram.step_ms) ? 1 : 0.72
       for (const { level, y, height: partHeight } of parts) {
         context.fillStyle = colour(level)
         // A line of the background separates the levels, also for those who do not see their colours.
@@ -120,7 +135,9 @@ export function Chart() {
       const x = xOf(completeMs, shown.range, width)
       for (let y = 0; y < plot.height; y += 5) context.fillRect(x, y, 1, 2.5)
     }
-    const max = niceMax(Math.max(1, ...shown.histogram.buckets.map(({ counts }) => Object.values(counts).reduce((sum, one) => sum + one, 0))))
+    const max = niceMax(
+      Math.max(1, ...shown.histogram.buckets.map(({ counts }) => Object.values(counts).reduce(add, 0))),
+    )
     context.fillStyle = colour('faint')
     context.fillText(count(max), 2, 11)
   })
@@ -137,7 +154,10 @@ export function Chart() {
     const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 }[event.key]
     const at = hover.value ?? range.untilMs - stepMs / 2
     if (step !== undefined) {
-      const next = Math.min(range.untilMs - 1, Math.max(range.fromMs, hover.value === undefined ? at : at + step * stepMs))
+      const next = Math.min(
+        range.untilMs - 1,
+        Math.max(range.fromMs, hover.value === undefined ? at : at + step * stepMs),
+      )
       hover.value = next
       drag.value = event.shiftKey ? [drag.value?.[0] ?? at, next] : undefined
     } else if (event.key === 'Enter') {
@@ -152,11 +172,17 @@ export function Chart() {
   }
 
   const at = hover.value
-  const bucket =
-    at === undefined ? undefined : answer?.histogram.buckets.find(({ from }) => Date.parse(from) <= at && at < Date.parse(from) + stepMs)
-  const chosen = drag.value === undefined ? undefined : rangeBetween(drag.value[0], drag.value[1], stepMs, range)
-  const tip = (from: number, length: number): string => `${wallTime(from, zone).date} ${wallTime(from, zone).time} · ${duration(length)}`
-  const total = bucket === undefined ? 0 : Object.values(bucket.counts).reduce((sum, one) => sum + one, 0)
+  const pointed = at === undefined ? undefined : { fromMs: Math.floor(at / stepMs) * stepMs, untilMs: at + 1 }
+  const chosen =
+    drag.value === undefined ? undefined : rangeBetween(drag.value[0], drag.value[1], stepMs, range)
+  const { fromMs, untilMs } = chosen ?? pointed ?? range
+  const sums = sumsOf(
+    (answer?.histogram.buckets ?? []).filter(
+      ({ from }) => fromMs <= Date.parse(from) && Date.parse(from) < untilMs,
+    ),
+  )
+  const start = wallTime(fromMs, zone)
+  const x = xOf(at ?? 0, range, size.value.width)
   return (
     <div class={`chart ${explorer.chart.value.loading ? 'loading' : ''}`}>
       <canvas
@@ -178,7 +204,11 @@ export function Chart() {
         }}
         onPointerUp={() => {
           const [start, end] = drag.value ?? [0, 0]
-          if (Math.abs(xOf(start, range, size.value.width) - xOf(end, range, size.value.width)) >= DRAG_PIXELS_MIN) zoom()
+          if (
+            Math.abs(xOf(start, range, size.value.width) - xOf(end, range, size.value.width)) >=
+            DRAG_PIXELS_MIN
+          )
+            zoom()
           else drag.value = undefined
         }}
         onPointerLeave={() => drag.value === undefined && (hover.value = undefined)}
@@ -189,21 +219,19 @@ export function Chart() {
         class="tip"
         role="status"
         hidden={at === undefined}
-        style={{ left: `${Math.min(size.value.width - 220, Math.max(0, xOf(at ?? 0, range, size.value.width) + 12))}px` }}
+        style={{ left: `${x > size.value.width / 2 ? x - TIP_WIDTH : x + 28}px` }}
       >
         {at !== undefined && (
           <>
             <span class="tip-time">
-              {chosen === undefined ? tip(Math.floor(at / stepMs) * stepMs, stepMs) : tip(chosen.fromMs, chosen.untilMs - chosen.fromMs)}
+              {start.date} {start.time} · {duration(chosen === undefined ? stepMs : untilMs - fromMs)}
             </span>
-            <b>{plural(total, 'entry', 'entries')}</b>
-            {levelOrder
-              .filter((level) => (bucket?.counts[level] ?? 0) > 0)
-              .map((level) => (
-                <span class={`level-${level}`} key={level}>
-                  {level} {count(bucket?.counts[level] ?? 0)}
-                </span>
-              ))}
+            <b>{plural(Object.values(sums).reduce(add, 0), 'entry', 'entries')}</b>
+            {sortedLevels(sums).map((level) => (
+              <span class={`level-${level}`} key={level}>
+                {level} {count(sums[level] ?? 0)}
+              </span>
+            ))}
           </>
         )}
       </div>

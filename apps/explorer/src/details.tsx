@@ -11,7 +11,16 @@ const OPEN_DEPTH = 2
 const TEXT_CHARACTERS_MAX = 4000
 
 const shownFirst = ['service', 'environment', 'source', 'url', 'pathname']
-const shownElsewhere = new Set(['id', 'timestamp', 'received_at', 'level', 'message', 'stack', 'metadata', ...shownFirst])
+const shownElsewhere = new Set([
+  'id',
+  'timestamp',
+  'received_at',
+  'level',
+  'message',
+  'stack',
+  'metadata',
+  ...shownFirst,
+])
 
 export async function copy(explorer: Explorer, text: string, what: string): Promise<void> {
   try {
@@ -33,7 +42,11 @@ function Field({ field, name, value }: ValueProps) {
   const { explorer } = useShared()
   const text = textOf(value)
   const kind = value === null ? 'null' : typeof value === 'object' ? 'number' : typeof value
-  const actions: readonly (readonly [icon: 'plus' | 'minus' | 'columns' | 'copy', label: string, run: () => void])[] = [
+  const actions: readonly (readonly [
+    icon: 'plus' | 'minus' | 'columns' | 'copy',
+    label: string,
+    run: () => void,
+  ])[] = [
     ['plus', 'Filter (f)', () => explorer.toggleFilter(field, text, false)],
     ['minus', 'Exclude (x)', () => explorer.toggleFilter(field, text, true)],
     ['columns', 'Column', () => explorer.toggleIn('columns', field)],
@@ -52,11 +65,21 @@ function Field({ field, name, value }: ValueProps) {
         run()
       }}
     >
-      <span class="name"><EntryText text={name} oneLine /></span>
+      <span class="name">
+        <EntryText text={name} oneLine />
+      </span>
       <LongText text={text} class={`value is-${kind} ${field === 'level' ? `level-${text}` : ''}`} />
       <span class="pair-actions">
         {actions.map(([icon, label, run]) => (
-          <button type="button" key={icon} class="btn bare" tabIndex={-1} aria-label={`${label} ${name}`} title={label} onClick={run}>
+          <button
+            type="button"
+            key={icon}
+            class="btn bare"
+            tabIndex={-1}
+            aria-label={`${label} ${name}`}
+            title={label}
+            onClick={run}
+          >
             <Icon name={icon} />
           </button>
         ))}
@@ -70,7 +93,10 @@ function LongText({ text, class: name, marks }: { text: string; class: string; m
   const isCut = text.length > TEXT_CHARACTERS_MAX && !isWhole.value
   return (
     <span class={name}>
-      <EntryText text={isCut ? text.slice(0, TEXT_CHARACTERS_MAX) : text} {...(marks === undefined ? {} : { marks })} />
+      <EntryText
+        text={isCut ? text.slice(0, TEXT_CHARACTERS_MAX) : text}
+        {...(marks === undefined ? {} : { marks })}
+      />
       {isCut && (
         <button type="button" class="more" onClick={() => (isWhole.value = true)}>
           … {count(text.length - TEXT_CHARACTERS_MAX)} more characters
@@ -81,16 +107,29 @@ function LongText({ text, class: name, marks }: { text: string; class: string; m
 }
 
 function Branch({ name, path, value, depth }: { name: string; path: string; value: object; depth: number }) {
-  const members = Array.isArray(value) ? value.map((item, index) => [String(index), item as unknown] as const) : Object.entries(value)
+  const members = Array.isArray(value)
+    ? value.map((item, index) => [String(index), item as unknown] as const)
+    : Object.entries(value)
   const isOpen = useSignal(depth < OPEN_DEPTH && members.length <= MEMBERS_DRAWN)
   return (
     <div class="branch">
-      <button type="button" class="branch-name" aria-expanded={isOpen.value} onClick={() => (isOpen.value = !isOpen.value)}>
+      <button
+        type="button"
+        class="branch-name"
+        aria-expanded={isOpen.value}
+        onClick={() => (isOpen.value = !isOpen.value)}
+      >
         <Icon name={isOpen.value ? 'down' : 'right'} />
         <EntryText text={name} oneLine />
-        <span class="hint">{Array.isArray(value) ? plural(members.length, 'item', 'items') : plural(members.length, 'field', 'fields')}</span>
+        <span class="hint">
+          {Array.isArray(value)
+            ? plural(members.length, 'item', 'items')
+            : plural(members.length, 'field', 'fields')}
+        </span>
       </button>
-      {isOpen.value && <Members members={members} path={path} depth={depth + 1} isArray={Array.isArray(value)} />}
+      {isOpen.value && (
+        <Members members={members} path={path} depth={depth + 1} isArray={Array.isArray(value)} />
+      )}
     </div>
   )
 }
@@ -123,7 +162,8 @@ function Members({ members, path, depth, isArray = false }: MembersProps) {
   )
 }
 
-const isOfLibrary = (line: string): boolean => /^\s+at .*(?:node:|node_modules[/\\])|^\s+File ".*site-packages/.test(line)
+const isOfLibrary = (line: string): boolean =>
+  /^\s+at .*(?:node:|node_modules[/\\])|^\s+File ".*site-packages/.test(line)
 
 /** A stack, in which consecutive frames of libraries are one line until they are asked for. */
 function Stack({ stack }: { stack: string }) {
@@ -156,24 +196,43 @@ function Opened({ entry }: { entry: Entry }) {
   const { date, time, fraction } = wallTime(entry.timestamp, zone)
   const latencyMs = Date.parse(entry.received_at) - Date.parse(entry.timestamp)
   const correlation = correlationOf(entry)
-  const columns = [...shownFirst, ...Object.keys(entry).filter((name) => !shownElsewhere.has(name))].filter((name) => entry[name] !== undefined)
+  const columns = [...shownFirst, ...Object.keys(entry).filter((name) => !shownElsewhere.has(name))].filter(
+    (name) => entry[name] !== undefined,
+  )
   const metadata = Object.entries(entry.metadata ?? {})
   const fields = entry.metadata === undefined ? 0 : [...leavesOf(entry.metadata)].length
   return (
     <>
       <div class="actions">
-        <IconButton icon="around" label="Entries around this one (c)" pressed={context === entry.id} onClick={() => explorer.show({ context: entry.id })}>
+        <IconButton
+          icon="around"
+          label="Entries around this one (c)"
+          pressed={context === entry.id}
+          onClick={() => explorer.show({ context: entry.id })}
+        >
           Context
         </IconButton>
         {correlation !== undefined && (
-          <IconButton icon="search" label={`All entries with this ${correlation[0]} (o)`} onClick={() => explorer.search(`${correlation[0]}:${JSON.stringify(correlation[1])}`)}>
+          <IconButton
+            icon="search"
+            label={`All entries with this ${correlation[0]} (o)`}
+            onClick={() => explorer.search(`${correlation[0]}:${JSON.stringify(correlation[1])}`)}
+          >
             Same {correlation[0]}
           </IconButton>
         )}
-        <IconButton icon="link" label="Copy the link to this entry (p)" onClick={() => void copy(explorer, explorer.linkTo(entry), 'the link')}>
+        <IconButton
+          icon="link"
+          label="Copy the link to this entry (p)"
+          onClick={() => void copy(explorer, explorer.linkTo(entry), 'the link')}
+        >
           Link
         </IconButton>
-        <IconButton icon="copy" label="Copy the entry as JSON (y)" onClick={() => void copy(explorer, jsonOf(entry), 'the entry')}>
+        <IconButton
+          icon="copy"
+          label="Copy the entry as JSON (y)"
+          onClick={() => void copy(explorer, jsonOf(entry), 'the entry')}
+        >
           JSON
         </IconButton>
       </div>
@@ -184,7 +243,8 @@ function Opened({ entry }: { entry: Entry }) {
         <div class="pair plain">
           <span class="name">time</span>
           <span class="value">
-            {date} {time}.{fraction} <span class="hint">{offsetLabel(Date.parse(entry.timestamp), zone)}</span>
+            {date} {time}.{fraction}{' '}
+            <span class="hint">{offsetLabel(Date.parse(entry.timestamp), zone)}</span>
           </span>
         </div>
         <div class="pair plain">
@@ -203,7 +263,12 @@ function Opened({ entry }: { entry: Entry }) {
         <>
           <h3>
             Stack
-            <IconButton icon="copy" class="bare" label="Copy the stack" onClick={() => void copy(explorer, String(entry['stack']), 'the stack')} />
+            <IconButton
+              icon="copy"
+              class="bare"
+              label="Copy the stack"
+              onClick={() => void copy(explorer, String(entry['stack']), 'the stack')}
+            />
           </h3>
           <Stack stack={entry['stack']} />
         </>
@@ -226,8 +291,19 @@ export function Details() {
   const { explorer } = useShared()
   const { loading, answer, problem } = explorer.detail.value
   return (
-    <aside id="details" class="details" aria-label="Details of the entry" tabIndex={-1} onKeyDown={(event) => moveFocus(event, event.currentTarget)}>
-      <IconButton icon="close" label="Close the details (Esc)" class="bare close" onClick={() => explorer.show({ selected: '' })} />
+    <aside
+      id="details"
+      class="details"
+      aria-label="Details of the entry"
+      tabIndex={-1}
+      onKeyDown={(event) => moveFocus(event, event.currentTarget)}
+    >
+      <IconButton
+        icon="close"
+        label="Close the details (Esc)"
+        class="bare close"
+        onClick={() => explorer.show({ selected: '' })}
+      />
       {loading && <p class="hint">Reading the entry …</p>}
       {problem !== undefined && (
         <div class="blank" role="alert">

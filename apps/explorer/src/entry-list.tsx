@@ -15,9 +15,24 @@ const SLOW_MS = 1200
 const MEASURED_ROWS = 200
 
 /** The fields of a row's cells. */
-export const cellFields = (explorer: Explorer): string[] => ['timestamp', 'level', ...explorer.view.value.columns, 'message']
+export const cellFields = (explorer: Explorer): string[] => [
+  'timestamp',
+  'level',
+  ...explorer.view.value.columns,
+  'message',
+]
 
-function Row({ entry, index, active, selected }: { entry: Entry; index: number; active: number; selected: boolean }) {
+function Row({
+  entry,
+  index,
+  active,
+  selected,
+}: {
+  entry: Entry
+  index: number
+  active: number
+  selected: boolean
+}) {
   const { explorer } = useShared()
   const { columns, zone, context } = explorer.view.value
   const { fromMs, untilMs } = explorer.range.value
@@ -38,13 +53,33 @@ function Row({ entry, index, active, selected }: { entry: Entry; index: number; 
       style={{ top: `${index * ROW_HEIGHT}px` }}
       data-index={index}
     >
-      {cell(0, <>{untilMs - fromMs > DAY_MS || context !== '' ? `${date.slice(5)} ` : ''}{time}<span class="fraction">.{fraction.slice(0, 3)}</span></>, 'time')}
+      {cell(
+        0,
+        <>
+          {untilMs - fromMs > DAY_MS || context !== '' ? `${date.slice(5)} ` : ''}
+          {time}
+          <span class="fraction">.{fraction.slice(0, 3)}</span>
+        </>,
+        'time',
+      )}
       {cell(1, <EntryText text={entry.level} oneLine />, `level level-${entry.level}`)}
       {columns.map((field, at) => {
         const value = fieldOf(entry, field)
-        return cell(at + 2, value === undefined ? <span class="absent">–</span> : <EntryText text={textOf(value).slice(0, ROW_CHARACTERS_MAX)} oneLine />, 'value')
+        return cell(
+          at + 2,
+          value === undefined ? (
+            <span class="absent">–</span>
+          ) : (
+            <EntryText text={textOf(value).slice(0, ROW_CHARACTERS_MAX)} oneLine />
+          ),
+          'value',
+        )
       })}
-      {cell(columns.length + 2, <EntryText text={entry.message.slice(0, ROW_CHARACTERS_MAX)} marks={marks} oneLine />, 'message')}
+      {cell(
+        columns.length + 2,
+        <EntryText text={entry.message.slice(0, ROW_CHARACTERS_MAX)} marks={marks} oneLine />,
+        'message',
+      )}
     </div>
   )
 }
@@ -98,7 +133,11 @@ function NoRows() {
             </button>
           )}
           {isQuery ? (
-            <button type="button" class="btn" onClick={() => document.querySelector<HTMLElement>('#query')?.focus()}>
+            <button
+              type="button"
+              class="btn"
+              onClick={() => document.querySelector<HTMLElement>('#query')?.focus()}
+            >
               Edit the query
             </button>
           ) : (
@@ -113,7 +152,13 @@ function NoRows() {
   const wider = presets[presets.findIndex(([start]) => start === from) + 2] ?? presets[4]
   return (
     <div class="blank">
-      <h2>{live ? 'Waiting for entries' : query === '' ? 'No entries in this time range' : 'Nothing matches in this time range'}</h2>
+      <h2>
+        {live
+          ? 'Waiting for entries'
+          : query === ''
+            ? 'No entries in this time range'
+            : 'Nothing matches in this time range'}
+      </h2>
       <p>
         {live
           ? 'They appear here a second after they were accepted.'
@@ -145,14 +190,25 @@ function TailBar() {
       {problem !== undefined ? (
         <span class="warning">Reconnecting: {problem.message.toLowerCase()}</span>
       ) : paused ? (
-        <span>Paused{waiting > 0 && <>: <b>{plural(waiting, 'new entry', 'new entries')}</b></>}</span>
+        <span>
+          Paused
+          {waiting > 0 && (
+            <>
+              : <b>{plural(waiting, 'new entry', 'new entries')}</b>
+            </>
+          )}
+        </span>
       ) : (
         <span class="following">Following</span>
       )}
       {skipped > 0 && <span class="warning">{count(skipped)} not shown: more than 1,000 a second</span>}
       {dropped > 0 && <span class="warning">{count(dropped)} not kept during the pause</span>}
       <span class="grow" />
-      <IconButton icon={paused ? 'play' : 'pause'} label={paused ? 'Continue (Space)' : 'Pause (Space)'} onClick={() => explorer.pauseTail(!paused)}>
+      <IconButton
+        icon={paused ? 'play' : 'pause'}
+        label={paused ? 'Continue (Space)' : 'Pause (Space)'}
+        onClick={() => explorer.pauseTail(!paused)}
+      >
         {paused ? 'Continue' : 'Pause'}
       </IconButton>
     </div>
@@ -166,11 +222,19 @@ function ContextBar() {
     <div class="strip" role="status">
       <span>The entries around one, whatever the query</span>
       <label class="check">
-        <input type="checkbox" checked={sameService} onChange={() => explorer.show({ sameService: !sameService })} />
+        <input
+          type="checkbox"
+          checked={sameService}
+          onChange={() => explorer.show({ sameService: !sameService })}
+        />
         same service
       </label>
       <span class="grow" />
-      <IconButton icon="close" label="Back to the results (Esc)" onClick={() => explorer.show({ context: '' })}>
+      <IconButton
+        icon="close"
+        label="Back to the results (Esc)"
+        onClick={() => explorer.show({ context: '' })}
+      >
         Back to the results
       </IconButton>
     </div>
@@ -195,13 +259,18 @@ export function EntryList() {
   const cursor = explorer.cursor.value
   const range = explorer.range.value
   const hasDate = range.untilMs - range.fromMs > DAY_MS || context !== ''
-  const template = useMemo(() => templateOf(entries, columns, hasDate), [entries, columns, hasDate, entries.length > 0])
+  const template = useMemo(
+    () => templateOf(entries, columns, hasDate),
+    [entries, columns, hasDate, entries.length > 0],
+  )
   const place = { ...scroll.value, rowHeight: ROW_HEIGHT, count: entries.length }
 
   useEffect(() => {
     const element = scroller.current
     if (element === null) return undefined
-    const observer = new ResizeObserver(() => (scroll.value = { top: element.scrollTop, height: element.clientHeight }))
+    const observer = new ResizeObserver(
+      () => (scroll.value = { top: element.scrollTop, height: element.clientHeight }),
+    )
     observer.observe(element)
     return () => observer.disconnect()
   }, [])
@@ -211,14 +280,16 @@ export function EntryList() {
   // The cursor's row stays visible.
   useLayoutEffect(() => {
     const element = scroller.current
-    if (element !== null && cursor > 0) element.scrollTop = topToShow({ ...place, top: element.scrollTop }, cursor)
+    if (element !== null && cursor > 0)
+      element.scrollTop = topToShow({ ...place, top: element.scrollTop }, cursor)
   }, [cursor])
   // A new answer begins at its top, the neighbours of an entry in the middle.
   useLayoutEffect(() => {
     const origin = context === '' ? -1 : entries.findIndex(({ id }) => id === context)
     if (origin >= 0) explorer.cursor.value = origin
     if (scroller.current !== null && !live)
-      scroller.current.scrollTop = origin < 0 ? explorer.cursor.value * ROW_HEIGHT : origin * ROW_HEIGHT - scroll.value.height / 2
+      scroller.current.scrollTop =
+        origin < 0 ? explorer.cursor.value * ROW_HEIGHT : origin * ROW_HEIGHT - scroll.value.height / 2
   }, [entries])
 
   const onScroll = (): void => {
@@ -271,7 +342,15 @@ export function EntryList() {
   for (let index = first; index < end; index += 1) {
     const entry = entries[index]
     if (entry !== undefined)
-      rows.push(<Row key={entry.id} entry={entry} index={index} active={index === cursor ? Math.min(cell.value, columns.length + 2) : -1} selected={entry.id === selected} />)
+      rows.push(
+        <Row
+          key={entry.id}
+          entry={entry}
+          index={index}
+          active={index === cursor ? Math.min(cell.value, columns.length + 2) : -1}
+          selected={entry.id === selected}
+        />,
+      )
   }
   const isStale = loading && entries.length > 0 && next === undefined && !live
   return (

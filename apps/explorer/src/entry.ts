@@ -1,5 +1,5 @@
 import { levels } from '@sluice/schema/limits'
-import { queryColumns } from './language.ts'
+import { queryColumns } from '@sluice/query-language'
 
 /** An entry as the API answers it. Numbers that JavaScript cannot hold are raw JSON, which only `textOf` reads. */
 export interface Entry {
@@ -21,7 +21,9 @@ export const textOf = (value: unknown): string =>
 
 /** Whether a value has members or items, which a number with all its digits does not. */
 export const isTree = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && (Array.isArray(value) || Object.getPrototypeOf(value) !== null)
+  typeof value === 'object' &&
+  value !== null &&
+  (Array.isArray(value) || Object.getPrototypeOf(value) !== null)
 
 /** A path in the metadata without the word `metadata`, which the language does not need unless a column has the same name. */
 export function shortName(name: string): string {

@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals'
 import { type Api, type Counts, type Fields, type Page, type Parameters, Problem } from './api.ts'
 import { type Histogram, widen } from './bars.ts'
 import { type Entry, shortName } from './entry.ts'
-import { highlights, parseQuery, type QueryError } from './language.ts'
+import { highlights, parseQuery, type QueryError } from '@sluice/query-language'
 import { toggleTerm } from './query-text.ts'
 import { RingBuffer } from './ring-buffer.ts'
 import { follow } from './tail.ts'
@@ -168,7 +168,10 @@ export class Explorer {
     if (query === this.view.value.query) this.run()
     else this.show({ query, context: '', selected: '' })
     if (query !== '' && this.errors.value.length === 0)
-      this.#store('recent', [query, ...this.recent.value.filter((other) => other !== query)].slice(0, RECENT_QUERIES_MAX))
+      this.#store(
+        'recent',
+        [query, ...this.recent.value.filter((other) => other !== query)].slice(0, RECENT_QUERIES_MAX),
+      )
   }
 
   toggleFilter(field: string, value: string, exclude: boolean): void {
@@ -191,7 +194,9 @@ export class Explorer {
 
   setLive(live: boolean): void {
     const { from, until } = this.view.value
-    this.show(live ? { live, context: '', from: until === 'now' ? from : defaultView.from, until: 'now' } : { live })
+    this.show(
+      live ? { live, context: '', from: until === 'now' ? from : defaultView.from, until: 'now' } : { live },
+    )
   }
 
   zoomOut(): void {
@@ -202,7 +207,14 @@ export class Explorer {
   linkTo(entry: Entry): string {
     const atMs = Date.parse(entry.timestamp)
     const { columns, zone } = this.view.value
-    const view = { ...defaultView, columns, zone, selected: entry.id, from: isoOf(atMs - 60_000), until: isoOf(atMs + 60_000) }
+    const view = {
+      ...defaultView,
+      columns,
+      zone,
+      selected: entry.id,
+      from: isoOf(atMs - 60_000),
+      until: isoOf(atMs + 60_000),
+    }
     return this.#environment.location.origin + this.#environment.location.pathname + writeView(view)
   }
 
@@ -222,8 +234,13 @@ export class Explorer {
     const range = parseRange(from, until, this.api.nowMs(), zone)
     const refusal =
       this.errors.value.length > 0
-        ? new Problem(400, { title: 'The query cannot be read', code: 'invalid_query', detail: this.errors.value[0]?.message })
-        : typeof range === 'string' && new Problem(400, { title: 'The time range cannot be read', detail: range })
+        ? new Problem(400, {
+            title: 'The query cannot be read',
+            code: 'invalid_query',
+            detail: this.errors.value[0]?.message,
+          })
+        : typeof range === 'string' &&
+          new Problem(400, { title: 'The time range cannot be read', detail: range })
     this.tail.value = nothingTailed
     if (refusal !== false || typeof range === 'string') {
       this.listed.value = { ...nothingListed, loading: false, problem: refusal || undefined }
@@ -232,7 +249,9 @@ export class Explorer {
     }
     this.range.value = range
     if (!quiet) this.cursor.value = 0
-    this.listed.value = quiet ? { ...this.listed.value, loading: true } : { ...nothingListed, entries: this.listed.value.entries }
+    this.listed.value = quiet
+      ? { ...this.listed.value, loading: true }
+      : { ...nothingListed, entries: this.listed.value.entries }
     void this.#loadFirst(work, context, live)
     void this.#loadChart(work)
     void this.#loadCounts(work)
@@ -242,7 +261,12 @@ export class Explorer {
 
   cancel(): void {
     this.#work.abort()
-    this.listed.value = { ...this.listed.value, entries: [], loading: false, problem: new Problem(0, { title: 'Cancelled' }) }
+    this.listed.value = {
+      ...this.listed.value,
+      entries: [],
+      loading: false,
+      problem: new Problem(0, { title: 'Cancelled' }),
+    }
   }
 
   #scheduleRefresh(): void {
@@ -273,7 +297,11 @@ export class Explorer {
       if (!work.aborted) done(answer)
     } catch (error) {
       if (work.aborted) return
-      failed(error instanceof Problem ? error : new Problem(0, { title: 'The answer cannot be read', detail: String(error) }))
+      failed(
+        error instanceof Problem
+          ? error
+          : new Problem(0, { title: 'The answer cannot be read', detail: String(error) }),
+      )
     }
   }
 
@@ -287,8 +315,13 @@ export class Explorer {
       work,
       request,
       (page) => {
-        const isAscending = context !== '' && (page.entries[0]?.timestamp ?? '') < (page.entries.at(-1)?.timestamp ?? '')
-        this.#setListed(isAscending ? page.entries.toReversed() : [...page.entries], page, performance.now() - startedMs)
+        const isAscending =
+          context !== '' && (page.entries[0]?.timestamp ?? '') < (page.entries.at(-1)?.timestamp ?? '')
+        this.#setListed(
+          isAscending ? page.entries.toReversed() : [...page.entries],
+          page,
+          performance.now() - startedMs,
+        )
         if (live) this.#startTail(work)
       },
       (problem) => this.#fail(problem),
@@ -320,7 +353,14 @@ export class Explorer {
   /** The next page, when the list is scrolled near its end. */
   async loadMore(): Promise<void> {
     const { loading, next, entries, problem } = this.listed.value
-    if (loading || next === undefined || problem !== undefined || entries.length >= LISTED_ENTRIES_MAX || this.view.value.live) return
+    if (
+      loading ||
+      next === undefined ||
+      problem !== undefined ||
+      entries.length >= LISTED_ENTRIES_MAX ||
+      this.view.value.live
+    )
+      return
     const { signal: work } = this.#work
     this.listed.value = { ...this.listed.value, loading: true }
     await this.#ask(
@@ -328,7 +368,11 @@ export class Explorer {
       this.api.get('logs', { ...this.parameters, limit: PAGE_ENTRIES, cursor: next }, work),
       (page) => {
         ;(entries as Entry[]).push(...page.entries)
-        this.#setListed(entries, { ...page, complete_until: this.listed.value.completeUntil ?? null }, this.listed.value.tookMs)
+        this.#setListed(
+          entries,
+          { ...page, complete_until: this.listed.value.completeUntil ?? null },
+          this.listed.value.tookMs,
+        )
       },
       (problemOfPage) => {
         this.listed.value = { ...this.listed.value, loading: false }
@@ -381,7 +425,8 @@ export class Explorer {
     const { selected } = this.view.value
     const known = this.listed.value.entries.find(({ id }) => id === selected) ?? this.detail.value.answer
     if (selected === '' || known?.id === selected) {
-      this.detail.value = selected === '' || known === undefined ? { loading: false } : { loading: false, answer: known }
+      this.detail.value =
+        selected === '' || known === undefined ? { loading: false } : { loading: false, answer: known }
       return
     }
     const { signal: work } = this.#work
@@ -393,7 +438,13 @@ export class Explorer {
         const answer = entries.find(({ id }) => id === selected)
         this.detail.value =
           answer === undefined
-            ? { loading: false, problem: new Problem(404, { title: 'There is no entry with this id', detail: 'It may have expired.' }) }
+            ? {
+                loading: false,
+                problem: new Problem(404, {
+                  title: 'There is no entry with this id',
+                  detail: 'It may have expired.',
+                }),
+              }
             : { loading: false, answer }
       },
       (problem) => (this.detail.value = { loading: false, problem }),
@@ -432,7 +483,11 @@ export class Explorer {
     }
     if (this.#waiting.size === 0) return
     const { items } = this.#waiting.take()
-    this.listed.value = { ...this.listed.value, next: undefined, entries: [...items, ...this.listed.value.entries].slice(0, TAIL_ENTRIES_MAX) }
+    this.listed.value = {
+      ...this.listed.value,
+      next: undefined,
+      entries: [...items, ...this.listed.value.entries].slice(0, TAIL_ENTRIES_MAX),
+    }
   }
 
   pauseTail(paused: boolean): void {
@@ -460,7 +515,9 @@ export class Explorer {
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       if (error.status === 401) return 'This key is unknown, expired or revoked.'
-      return error.status === 403 ? 'This key may not read: it lacks the scope “read”.' : `${error.message}. ${error.detail}`
+      return error.status === 403
+        ? 'This key may not read: it lacks the scope “read”.'
+        : `${error.message}. ${error.detail}`
     }
   }
 
@@ -477,7 +534,11 @@ export class Explorer {
   }
 
   /** Values or names for the search field, among the entries that match the rest of the query. */
-  async suggest(field: string, restOfQuery: string, work: AbortSignal): Promise<readonly { readonly value: string; readonly count: number }[]> {
+  async suggest(
+    field: string,
+    restOfQuery: string,
+    work: AbortSignal,
+  ): Promise<readonly { readonly value: string; readonly count: number }[]> {
     const query = 'errors' in parseQuery(restOfQuery) ? '' : restOfQuery
     const { values } = await this.api.get('values', { ...this.parameters, query, field, limit: 100 }, work)
     return values

@@ -16,9 +16,22 @@ function Facet({ field }: { field: string }) {
   return (
     <section class={`facet ${facet?.loading === true ? 'loading' : ''}`}>
       <h3>
-        <span class="facet-name" title={field}>{field}</span>
-        <IconButton icon="columns" label={`Column ${field}`} class="bare" pressed={explorer.view.value.columns.includes(field)} onClick={() => explorer.toggleIn('columns', field)} />
-        <IconButton icon="close" label={`Close ${field}`} class="bare" onClick={() => explorer.toggleIn('facets', field)} />
+        <span class="facet-name" title={field}>
+          {field}
+        </span>
+        <IconButton
+          icon="columns"
+          label={`Column ${field}`}
+          class="bare"
+          pressed={explorer.view.value.columns.includes(field)}
+          onClick={() => explorer.toggleIn('columns', field)}
+        />
+        <IconButton
+          icon="close"
+          label={`Close ${field}`}
+          class="bare"
+          onClick={() => explorer.toggleIn('facets', field)}
+        />
       </h3>
       <ul>
         {values.map(({ value, count: times }) => {
@@ -26,7 +39,10 @@ function Facet({ field }: { field: string }) {
           const isExcluded = hasTerm(query, `-${term}`)
           return (
             <li key={value} class={isExcluded ? 'excluded' : ''}>
-              <span class={`facet-bar ${field === 'level' ? `level-${value}` : ''}`} style={{ width: `${(times / most) * 100}%` }} />
+              <span
+                class={`facet-bar ${field === 'level' ? `level-${value}` : ''}`}
+                style={{ width: `${(times / most) * 100}%` }}
+              />
               <button
                 type="button"
                 class="facet-value mono"
@@ -42,7 +58,13 @@ function Facet({ field }: { field: string }) {
                 <EntryText text={value} oneLine />
                 <span class="number">{count(times)}</span>
               </button>
-              <IconButton icon="minus" label={`Exclude ${field} ${value}`} class="bare exclude" pressed={isExcluded} onClick={() => explorer.toggleFilter(field, value, true)} />
+              <IconButton
+                icon="minus"
+                label={`Exclude ${field} ${value}`}
+                class="bare exclude"
+                pressed={isExcluded}
+                onClick={() => explorer.toggleFilter(field, value, true)}
+              />
             </li>
           )
         })}
@@ -59,10 +81,18 @@ export function Facets() {
   const { facets } = explorer.view.value
   const { answer, problem } = explorer.fields.value
   const names = (answer?.fields ?? []).filter(
-    ({ name }) => !facets.includes(name) && !uncounted.has(name) && name.toLowerCase().includes(filter.value.trim().toLowerCase()),
+    ({ name }) =>
+      !facets.includes(name) &&
+      !uncounted.has(name) &&
+      name.toLowerCase().includes(filter.value.trim().toLowerCase()),
   )
   return (
-    <aside class="facets" aria-label="Fields and values" tabIndex={-1} onKeyDown={(event) => moveFocus(event, event.currentTarget)}>
+    <aside
+      class="facets"
+      aria-label="Fields and values"
+      tabIndex={-1}
+      onKeyDown={(event) => moveFocus(event, event.currentTarget)}
+    >
       {facets.map((field) => (
         <Facet key={field} field={field} />
       ))}
@@ -81,7 +111,12 @@ export function Facets() {
         <ul>
           {names.slice(0, NAMES_MAX).map(({ name, count: times }) => (
             <li key={name}>
-              <button type="button" class="facet-value mono" title={`${name}: count its values`} onClick={() => explorer.toggleIn('facets', name)}>
+              <button
+                type="button"
+                class="facet-value mono"
+                title={`${name}: count its values`}
+                onClick={() => explorer.toggleIn('facets', name)}
+              >
                 <Icon name="right" />
                 <EntryText text={name} oneLine />
                 <span class="number">{count(times)}</span>

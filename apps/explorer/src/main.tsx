@@ -9,7 +9,10 @@ import { createShared, type Theme } from './ui.tsx'
 const api = createApi(() => explorer.signedOut())
 const explorer = new Explorer({ api, storage: localStorage, location, history })
 const stored = localStorage.getItem('sluice.theme')
-const shared = createShared(explorer, stored === 'light' || stored === 'dark' ? stored : ('auto' satisfies Theme))
+const shared = createShared(
+  explorer,
+  stored === 'light' || stored === 'dark' ? stored : ('auto' satisfies Theme),
+)
 
 effect(() => {
   document.documentElement.dataset['theme'] = shared.theme.value

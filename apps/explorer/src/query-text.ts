@@ -1,4 +1,4 @@
-import { queryColumns } from './language.ts'
+import { queryColumns } from '@sluice/query-language'
 
 /** A part of the text of a query, for colours and completion. What it means is decided by @sluice/query-language. */
 export interface Token {
@@ -29,7 +29,11 @@ export const quoted = (value: string): string => (needsQuotes.test(value) ? stri
 const fieldText = (field: string): string =>
   field
     .split('.')
-    .map((name, index) => ((index === 0 ? /^[\p{L}_@$][\p{L}\p{N}_@$-]*$/u : /^[\p{L}\p{N}_@$-]+$/u).test(name) ? name : string(name)))
+    .map((name, index) =>
+      (index === 0 ? /^[\p{L}_@$][\p{L}\p{N}_@$-]*$/u : /^[\p{L}\p{N}_@$-]+$/u).test(name)
+        ? name
+        : string(name),
+    )
     .join('.')
 
 /** The term that an entry matches if a field has a value. In some columns a plain value is contained. */
@@ -82,7 +86,9 @@ export interface Completion {
 export function completionAt(text: string, caret: number): Completion | undefined {
   const before = text.slice(0, caret)
   // Inside a string that is no value, nothing is completed.
-  const [, field = '', prefix = ''] = /(?:^|[\s(]|[\s(]-|^-)([^\s():"]+):(?:\(?(?:[^()]*\sOR\s)?)("(?:[^"\\]|\\.)*|[^\s()"]*)$/.exec(before) ?? []
+  const [, field = '', prefix = ''] =
+    /(?:^|[\s(]|[\s(]-|^-)([^\s():"]+):(?:\(?(?:[^()]*\sOR\s)?)("(?:[^"\\]|\\.)*|[^\s()"]*)$/.exec(before) ??
+    []
   const rest = /^[^\s()]*/.exec(text.slice(caret))?.[0].length ?? 0
   if (field !== '' && !/^[=<>]/.test(prefix))
     return { field, prefix: prefix.replace(/^"/, ''), from: caret - prefix.length, end: caret + rest }

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { parseQuery, type QueryError } from './language.ts'
+import { parseQuery, type QueryError } from '@sluice/query-language'
 import { completionAt, quoted, tokensOf } from './query-text.ts'
 import { count, Icon, useShared } from './ui.tsx'
 
@@ -74,10 +74,21 @@ export function SearchField() {
   }
 
   function suggestWhole(): void {
-    const whole = (text: string, note: string): Suggestion => ({ text, note, query: text, caret: text.length, searches: true })
+    const whole = (text: string, note: string): Suggestion => ({
+      text,
+      note,
+      query: text,
+      caret: text.length,
+      searches: true,
+    })
     const saved = explorer.saved.value.map((text) => whole(text, 'saved'))
-    const recent = explorer.recent.value.filter((text) => !explorer.saved.value.includes(text)).map((text) => whole(text, 'recent'))
-    offer([...[...saved, ...recent].slice(0, SUGGESTIONS_MAX - examples.length), ...examples.map(([text, note]) => whole(text, note))])
+    const recent = explorer.recent.value
+      .filter((text) => !explorer.saved.value.includes(text))
+      .map((text) => whole(text, 'recent'))
+    offer([
+      ...[...saved, ...recent].slice(0, SUGGESTIONS_MAX - examples.length),
+      ...examples.map(([text, note]) => whole(text, note)),
+    ])
   }
 
   function suggest(): void {
@@ -100,23 +111,36 @@ export function SearchField() {
     const begins = (name: string): number => (name.toLowerCase().startsWith(prefix.toLowerCase()) ? 0 : 1)
     if (field === '') {
       const known = explorer.fields.value.answer?.fields ?? []
-      const counts = new Map<string, number>([...columns.map((name) => [name, 0] as const), ...known.map((one) => [one.name, one.count] as const)])
+      const counts = new Map<string, number>([
+        ...columns.map((name) => [name, 0] as const),
+        ...known.map((one) => [one.name, one.count] as const),
+      ])
       const names = [...counts.keys()].filter((name) => prefix !== '' && contains(name))
       names.sort((a, b) => begins(a) - begins(b) || (counts.get(b) ?? 0) - (counts.get(a) ?? 0))
-      return offer(names.map((name) => complete(`${name}:`, name, (counts.get(name) ?? 0) > 0 ? count(counts.get(name) ?? 0) : 'field')))
+      return offer(
+        names.map((name) =>
+          complete(`${name}:`, name, (counts.get(name) ?? 0) > 0 ? count(counts.get(name) ?? 0) : 'field'),
+        ),
+      )
     }
     const work = new AbortController()
     asked.current = work
     timer.current = setTimeout(() => {
       const start = text.slice(0, from).lastIndexOf(field)
-      explorer.suggest(field, `${text.slice(0, start).replace(/-$/, '')} ${text.slice(end)}`, work.signal).then(
-        (values) => {
-          if (work.signal.aborted || document.activeElement !== element) return
-          const matching = values.filter(({ value }) => contains(value)).toSorted((a, b) => begins(a.value) - begins(b.value))
-          offer(matching.map(({ value, count: times }) => complete(`${quoted(value)} `, value, count(times))))
-        },
-        () => work.signal.aborted || offer([]),
-      )
+      explorer
+        .suggest(field, `${text.slice(0, start).replace(/-$/, '')} ${text.slice(end)}`, work.signal)
+        .then(
+          (values) => {
+            if (work.signal.aborted || document.activeElement !== element) return
+            const matching = values
+              .filter(({ value }) => contains(value))
+              .toSorted((a, b) => begins(a.value) - begins(b.value))
+            offer(
+              matching.map(({ value, count: times }) => complete(`${quoted(value)} `, value, count(times))),
+            )
+          },
+          () => work.signal.aborted || offer([]),
+        )
     }, PAUSE_MS)
     return undefined
   }
@@ -153,7 +177,8 @@ export function SearchField() {
       const step = event.key === 'ArrowDown' ? 1 : -1
       active.value = ((active.value + 1 + step + list.length + 1) % (list.length + 1)) - 1
     } else if (event.key === 'ArrowDown') suggest()
-    else if (event.key === 'Tab' && !event.shiftKey && list[0] !== undefined && draft !== '') accept(chosen ?? list[0])
+    else if (event.key === 'Tab' && !event.shiftKey && list[0] !== undefined && draft !== '')
+      accept(chosen ?? list[0])
     else if (event.key === 'Enter' && chosen !== undefined) accept(chosen)
     else if (event.key === 'Enter') {
       close()
@@ -209,7 +234,13 @@ export function SearchField() {
             onBlur={close}
             onScroll={(event) => (scrollLeft.value = event.currentTarget.scrollLeft)}
           />
-          <ul id="suggestions" class="suggestions" role="listbox" aria-label="Completions" hidden={suggestions.value.length === 0}>
+          <ul
+            id="suggestions"
+            class="suggestions"
+            role="listbox"
+            aria-label="Completions"
+            hidden={suggestions.value.length === 0}
+          >
             {suggestions.value.map((suggestion, index) => (
               <li
                 id={`suggestion-${index}`}
@@ -232,7 +263,12 @@ export function SearchField() {
           <div id="query-error" class="query-error" role="status" hidden={first === undefined}>
             {first !== undefined && (
               <>
-                <span class="caret" style={{ marginLeft: `max(0px, calc(${first.position}ch - ${scrollLeft.value}px))` }}>▲</span>
+                <span
+                  class="caret"
+                  style={{ marginLeft: `max(0px, calc(${first.position}ch - ${scrollLeft.value}px))` }}
+                >
+                  ▲
+                </span>
                 {first.message}
               </>
             )}

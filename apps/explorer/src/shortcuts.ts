@@ -40,18 +40,43 @@ function back({ explorer, panel }: Shared): void {
 export const shortcuts: Readonly<Record<string, readonly Shortcut[]>> = {
   Search: [
     { keys: ['/'], label: 'Edit the query', run: () => focus('#query') },
-    { keys: ['s'], label: 'Save the search, or remove it', run: ({ explorer }) => explorer.view.value.query !== '' && explorer.toggleSaved(explorer.view.value.query) },
+    {
+      keys: ['s'],
+      label: 'Save the search, or remove it',
+      run: ({ explorer }) =>
+        explorer.view.value.query !== '' && explorer.toggleSaved(explorer.view.value.query),
+    },
     { keys: ['v'], label: 'Saved and recent searches', run: open('saved') },
-    { keys: ['g'], label: 'Fields and values: ↑ ↓, Enter filters, x excludes', run: () => focus('.facets button.facet-value') },
+    {
+      keys: ['g'],
+      label: 'Fields and values: ↑ ↓, Enter filters, x excludes',
+      run: () => focus('.facets button.facet-value'),
+    },
     { keys: ['r'], label: 'Search again', run: ({ explorer }) => explorer.run() },
   ],
   Time: [
     { keys: ['t'], label: 'Time range, time zone, refresh', run: open('time') },
-    { keys: ['['], label: 'Earlier', run: () => document.querySelector<HTMLElement>('.time-controls button')?.click() },
-    { keys: [']'], label: 'Later', run: () => document.querySelectorAll<HTMLElement>('.time-controls > button')[1]?.click() },
+    {
+      keys: ['['],
+      label: 'Earlier',
+      run: () => document.querySelector<HTMLElement>('.time-controls button')?.click(),
+    },
+    {
+      keys: [']'],
+      label: 'Later',
+      run: () => document.querySelectorAll<HTMLElement>('.time-controls > button')[1]?.click(),
+    },
     { keys: ['z'], label: 'Zoom out', run: ({ explorer }) => explorer.zoomOut() },
-    { keys: ['h'], label: 'Chart: ← → a bar, with Shift a range, Enter zooms in', run: () => focus('#chart') },
-    { keys: ['u'], label: 'UTC or the browser’s time zone', run: ({ explorer }) => explorer.show({ zone: explorer.view.value.zone === 'UTC' ? '' : 'UTC' }) },
+    {
+      keys: ['h'],
+      label: 'Chart: ← → a bar, with Shift a range, Enter zooms in',
+      run: () => focus('#chart'),
+    },
+    {
+      keys: ['u'],
+      label: 'UTC or the browser’s time zone',
+      run: ({ explorer }) => explorer.show({ zone: explorer.view.value.zone === 'UTC' ? '' : 'UTC' }),
+    },
   ],
   Entries: [
     { keys: ['e'], label: 'To the list', run: () => focus('#entries') },
@@ -68,11 +93,19 @@ export const shortcuts: Readonly<Record<string, readonly Shortcut[]>> = {
         explorer.show({ selected: explorer.view.value.selected === id ? '' : id })
       },
     },
-    { keys: ['i'], label: 'Into the details: ↑ ↓, f, x, y', run: () => focus('#details .pair[tabindex], #details button') },
+    {
+      keys: ['i'],
+      label: 'Into the details: ↑ ↓, f, x, y',
+      run: () => focus('#details .pair[tabindex], #details button'),
+    },
     { keys: ['Esc'], label: 'Close what is open', run: back },
   ],
   Entry: [
-    { keys: ['c'], label: 'The entries around it', run: (shared) => shared.explorer.show({ context: current(shared)?.id ?? '' }) },
+    {
+      keys: ['c'],
+      label: 'The entries around it',
+      run: (shared) => shared.explorer.show({ context: current(shared)?.id ?? '' }),
+    },
     {
       keys: ['o'],
       label: 'All entries of the same request or trace',
@@ -102,7 +135,11 @@ export const shortcuts: Readonly<Record<string, readonly Shortcut[]>> = {
   ],
   Page: [
     { keys: ['l'], label: 'Live', run: ({ explorer }) => explorer.setLive(!explorer.view.value.live) },
-    { keys: ['Space'], label: 'Pause or continue', run: ({ explorer }) => explorer.pauseTail(!explorer.tail.value.paused) },
+    {
+      keys: ['Space'],
+      label: 'Pause or continue',
+      run: ({ explorer }) => explorer.pauseTail(!explorer.tail.value.paused),
+    },
     { keys: ['w'], label: 'Columns', run: open('columns') },
     { keys: ['d'], label: 'Download', run: open('export') },
     { keys: ['m'], label: 'Dark or light', run: ({ theme }) => (theme.value = nextTheme(theme.value)) },
@@ -111,10 +148,14 @@ export const shortcuts: Readonly<Record<string, readonly Shortcut[]>> = {
 }
 
 export const nextTheme = (theme: 'auto' | 'light' | 'dark'): 'auto' | 'light' | 'dark' =>
-  ({ auto: 'dark', dark: 'light', light: 'auto' }) [theme] as 'auto' | 'light' | 'dark'
+  ({ auto: 'dark', dark: 'light', light: 'auto' })[theme] as 'auto' | 'light' | 'dark'
 
 const keyNames: Readonly<Record<string, string>> = { Escape: 'Esc', ' ': 'Space' }
-const byKey = new Map(Object.values(shortcuts).flatMap((group) => group.flatMap((shortcut) => shortcut.keys.map((key) => [key, shortcut] as const))))
+const byKey = new Map(
+  Object.values(shortcuts).flatMap((group) =>
+    group.flatMap((shortcut) => shortcut.keys.map((key) => [key, shortcut] as const)),
+  ),
+)
 
 /** Handles a key that no component has handled. */
 export function onShortcut(event: KeyboardEvent, shared: Shared): void {
@@ -124,7 +165,8 @@ export function onShortcut(event: KeyboardEvent, shared: Shared): void {
   const name = keyNames[event.key] ?? event.key
   // A control that has the focus takes these itself.
   const isOwn = target.matches('button, a, summary, input') && (name === 'Enter' || name === 'Space')
-  if ((isTyping && name !== 'Esc') || isOwn || (shared.panel.value !== '' && name !== 'Esc' && name !== '?')) return
+  if ((isTyping && name !== 'Esc') || isOwn || (shared.panel.value !== '' && name !== 'Esc' && name !== '?'))
+    return
   const run = byKey.get(name)?.run
   if (run === undefined) return
   event.preventDefault()

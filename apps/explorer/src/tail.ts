@@ -62,7 +62,12 @@ const RECONNECT_MS = [250, 500, 1000, 2000, 5000]
 const SILENCE_MS_MAX = 45_000
 
 /** Follows the matching entries until it is aborted. It reconnects, and continues after the last event that it has. */
-export async function follow(api: Api, parameters: Parameters, listener: TailListener, signal: AbortSignal): Promise<void> {
+export async function follow(
+  api: Api,
+  parameters: Parameters,
+  listener: TailListener,
+  signal: AbortSignal,
+): Promise<void> {
   const reader = new EventReader()
   for (let failures = 0; !signal.aborted; failures += 1) {
     const silence = new AbortController()
@@ -70,7 +75,9 @@ export async function follow(api: Api, parameters: Parameters, listener: TailLis
     try {
       const stream = await api.tail(parameters, reader.lastId, AbortSignal.any([signal, silence.signal]))
       listener.connection(undefined)
-      for await (const piece of stream.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)) {
+      for await (const piece of stream.pipeThrough(
+        new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>,
+      )) {
         failures = 0
         clearTimeout(timer)
         timer = setTimeout(() => silence.abort(), SILENCE_MS_MAX)

@@ -1,5 +1,14 @@
 import { useSignal } from '@preact/signals'
-import { isRelative, isZone, browserZone, offsetLabel, parseRange, presets, rangeEnds, rangeLabel } from './times.ts'
+import {
+  isRelative,
+  isZone,
+  browserZone,
+  offsetLabel,
+  parseRange,
+  presets,
+  rangeEnds,
+  rangeLabel,
+} from './times.ts'
 import { Icon, IconButton, Popover, useShared } from './ui.tsx'
 
 const refreshChoices: readonly (readonly [seconds: number, label: string])[] = [
@@ -12,7 +21,8 @@ const refreshChoices: readonly (readonly [seconds: number, label: string])[] = [
 ]
 
 /** An absolute range as a person would type it. */
-const typed = (text: string): string => (isRelative(text) ? text : text.replace('T', ' ').replace(/(\.000)?Z$/, 'Z'))
+const typed = (text: string): string =>
+  isRelative(text) ? text : text.replace('T', ' ').replace(/(\.000)?Z$/, 'Z')
 
 function RangeForm() {
   const { explorer, panel } = useShared()
@@ -28,22 +38,40 @@ function RangeForm() {
       return
     }
     panel.value = ''
-    const exact = (text: string, ms: number): string => (isRelative(text.trim()) ? text.trim() : new Date(ms).toISOString())
-    explorer.show({ from: exact(start.value, range.fromMs), until: exact(end.value, range.untilMs), live: false, context: '' })
+    const exact = (text: string, ms: number): string =>
+      isRelative(text.trim()) ? text.trim() : new Date(ms).toISOString()
+    explorer.show({
+      from: exact(start.value, range.fromMs),
+      until: exact(end.value, range.untilMs),
+      live: false,
+      context: '',
+    })
   }
   return (
     <form class="range-form" onSubmit={apply}>
       <h3>Custom range</h3>
       <label>
         From
-        <input class="mono" value={start.value} onInput={(event) => (start.value = event.currentTarget.value)} spellcheck={false} />
+        <input
+          class="mono"
+          value={start.value}
+          onInput={(event) => (start.value = event.currentTarget.value)}
+          spellcheck={false}
+        />
       </label>
       <label>
         Until
-        <input class="mono" value={end.value} onInput={(event) => (end.value = event.currentTarget.value)} spellcheck={false} />
+        <input
+          class="mono"
+          value={end.value}
+          onInput={(event) => (end.value = event.currentTarget.value)}
+          spellcheck={false}
+        />
       </label>
       <p class="hint" role="status">
-        {problem.value === '' ? '-90m, 14:30, or 2026-11-24 14:30. Without an offset, in the zone below.' : problem.value}
+        {problem.value === ''
+          ? '-90m, 14:30, or 2026-11-24 14:30. Without an offset, in the zone below.'
+          : problem.value}
       </p>
       <button class="btn primary" type="submit">
         Apply
@@ -64,7 +92,9 @@ function ZoneChoice() {
         {zones.map((name) => (
           <option value={name}>{name}</option>
         ))}
-        {zone !== '' && !zones.includes(zone) && <option value={zone}>{isZone(zone) ? zone : `${zone} (unknown)`}</option>}
+        {zone !== '' && !zones.includes(zone) && (
+          <option value={zone}>{isZone(zone) ? zone : `${zone} (unknown)`}</option>
+        )}
       </select>
     </label>
   )

@@ -89,7 +89,9 @@ export function parseTime(text: string, nowMs: number, zone: string): number | u
   const [, amount, unit = ''] = /^-(\d{1,6})([smhdw])$/.exec(trimmed) ?? []
   if (amount !== undefined) return nowMs - Number(amount) * (unitsMs[unit] ?? 0)
   const [, date, hour = '0', minute = '0', second = '0', fraction = '', offset] =
-    /^(?:(\d{4}-\d{2}-\d{2})[ T]?)?(?:(\d{1,2}):(\d{2})(?::(\d{2})(\.\d{1,9})?)?)?(Z|[+-]\d{2}:?\d{2})?$/i.exec(trimmed) ?? []
+    /^(?:(\d{4}-\d{2}-\d{2})[ T]?)?(?:(\d{1,2}):(\d{2})(?::(\d{2})(\.\d{1,9})?)?)?(Z|[+-]\d{2}:?\d{2})?$/i.exec(
+      trimmed,
+    ) ?? []
   if (trimmed === '' || (date === undefined && !trimmed.includes(':'))) return undefined
   const day = date ?? new Date(nowMs + offsetMs(nowMs, zone)).toISOString().slice(0, 10)
   const wallMs =
@@ -98,7 +100,8 @@ export function parseTime(text: string, nowMs: number, zone: string): number | u
     Number(minute) * MINUTE_MS +
     Number(second) * SECOND_MS +
     Math.floor(Number(`0${fraction}`) * 1000)
-  if (!Number.isFinite(wallMs) || Number(hour) > 24 || Number(minute) > 59 || Number(second) > 59) return undefined
+  if (!Number.isFinite(wallMs) || Number(hour) > 24 || Number(minute) > 59 || Number(second) > 59)
+    return undefined
   if (offset === undefined) return atWallTime(wallMs, zone)
   if (offset.toUpperCase() === 'Z') return wallMs
   const [, sign, hours, minutes] = /^([+-])(\d{2}):?(\d{2})$/.exec(offset) ?? []
@@ -118,7 +121,10 @@ export const isRelative = (text: string): boolean => text === 'now' || text.star
 export const isoOf = (ms: number): string => new Date(ms).toISOString()
 
 /** A time on the clocks of a zone: the date, the time to the second, and the fraction as it is in the text. */
-export function wallTime(time: string | number, zone: string): { date: string; time: string; fraction: string } {
+export function wallTime(
+  time: string | number,
+  zone: string,
+): { date: string; time: string; fraction: string } {
   const ms = typeof time === 'number' ? time : Date.parse(time)
   if (!Number.isFinite(ms)) return { date: '', time: String(time), fraction: '' }
   const wall = new Date(ms + offsetMs(ms, zone)).toISOString()
@@ -145,7 +151,11 @@ export function rangeEnds({ fromMs, untilMs }: TimeRange, zone: string): string 
   const from = wallTime(fromMs, zone)
   const until = wallTime(untilMs, zone)
   const short = ({ time, fraction }: typeof from): string =>
-    untilMs - fromMs < MINUTE_MS ? `${time}.${fraction}` : untilMs - fromMs < HOUR_MS ? time : time.slice(0, 5)
+    untilMs - fromMs < MINUTE_MS
+      ? `${time}.${fraction}`
+      : untilMs - fromMs < HOUR_MS
+        ? time
+        : time.slice(0, 5)
   if (from.date === until.date) return `${short(from)} – ${short(until)}`
   return `${from.date.slice(5)} ${short(from)} – ${until.date.slice(5)} ${short(until)}`
 }

@@ -33,7 +33,8 @@ export function useShared(): Shared {
 }
 
 export const count = (value: number): string => value.toLocaleString('en')
-export const plural = (value: number, one: string, many: string): string => `${count(value)} ${value === 1 ? one : many}`
+export const plural = (value: number, one: string, many: string): string =>
+  `${count(value)} ${value === 1 ? one : many}`
 
 const shapes = {
   search: 'M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9M10.5 10.5 14 14',
@@ -75,20 +76,48 @@ interface IconButtonProps {
   readonly pressed?: boolean
   readonly children?: ComponentChildren
 }
-export const IconButton = ({ icon, label, onClick, pressed, children, class: name = '' }: IconButtonProps) => (
-  <button type="button" class={`btn ${name}`} aria-label={label} title={label} aria-pressed={pressed} onClick={onClick}>
+export const IconButton = ({
+  icon,
+  label,
+  onClick,
+  pressed,
+  children,
+  class: name = '',
+}: IconButtonProps) => (
+  <button
+    type="button"
+    class={`btn ${name}`}
+    aria-label={label}
+    title={label}
+    aria-pressed={pressed}
+    onClick={onClick}
+  >
     <Icon name={icon} />
     {children}
   </button>
 )
 
 /** A text of an entry, with what would be invisible shown. */
-export function EntryText({ text, marks, oneLine = false }: { text: string; marks?: readonly string[]; oneLine?: boolean }) {
+export function EntryText({
+  text,
+  marks,
+  oneLine = false,
+}: {
+  text: string
+  marks?: readonly string[]
+  oneLine?: boolean
+}) {
   return (
     <bdi dir="ltr">
       {piecesOf(text, marks, oneLine).map(({ text: piece, kind, title }) => {
         if (kind === 'plain') return piece
-        return kind === 'mark' ? <mark>{piece}</mark> : <span class="hidden-character" title={title}>{piece}</span>
+        return kind === 'mark' ? (
+          <mark>{piece}</mark>
+        ) : (
+          <span class="hidden-character" title={title}>
+            {piece}
+          </span>
+        )
       })}
     </bdi>
   )
@@ -111,7 +140,10 @@ export function Popover({ name, label, button, buttonClass = 'btn', children }: 
   const isOpen = panel.value === name
   useEffect(() => {
     if (!isOpen) return undefined
-    root.current?.querySelector<HTMLElement>('.popover [data-focus], .popover button, .popover input, .popover a')?.focus()
+    const content = root.current?.querySelector('.popover')
+    const first =
+      content?.querySelector<HTMLElement>('[data-focus]') ?? content?.querySelector<HTMLElement>(focusable)
+    first?.focus()
     const closeOutside = (event: Event): void => {
       if (root.current?.contains(event.target as Node) === false) panel.value = ''
     }
@@ -127,7 +159,8 @@ export function Popover({ name, label, button, buttonClass = 'btn', children }: 
     if (event.key === 'Escape') {
       panel.value = ''
       opener.current?.focus()
-    } else if (event.key === 'ArrowDown' || event.key === 'ArrowUp') moveFocus(event, root.current?.querySelector('.popover'))
+    } else if (event.key === 'ArrowDown' || event.key === 'ArrowUp')
+      moveFocus(event, root.current?.querySelector('.popover'))
     else return
     event.stopPropagation()
   }

@@ -34,21 +34,39 @@ const stack = `Error: connect ECONNREFUSED 10.0.3.7:5432
 
 /** One entry of a shop of three services, at a time. Every 40th minute something is wrong with its database. */
 export function fakeEntry(ms: number, number: number, random: () => number): FakeEntry {
-  const pick = <Item>(...items: readonly [Item, ...Item[]]): Item => items[Math.floor(random() * items.length)] ?? items[0]
+  const pick = <Item>(...items: readonly [Item, ...Item[]]): Item =>
+    items[Math.floor(random() * items.length)] ?? items[0]
   const service = pick('checkout', 'checkout', 'payments', 'web')
   const isBurst = ms % 2_400_000 < 180_000 && service !== 'web' && random() < 0.7
-  const level = isBurst ? 'error' : random() < 0.03 ? 'warn' : random() < 0.04 ? 'success' : random() < 0.18 ? 'debug' : random() < 0.1 ? 'log' : 'info'
+  const level = isBurst
+    ? 'error'
+    : random() < 0.03
+      ? 'warn'
+      : random() < 0.04
+        ? 'success'
+        : random() < 0.18
+          ? 'debug'
+          : random() < 0.1
+            ? 'log'
+            : 'info'
   const path = pick('/api/v1/orders', '/api/v1/orders', '/api/v1/pay', '/cart', '/health')
   const status = isBurst ? pick(503, 503, 500, 504) : level === 'warn' ? 429 : 200
   const took = isBurst ? 2000 + Math.floor(random() * 900) : Math.floor(random() * 180)
   const request = `req-${Math.floor(number / 4).toString(36)}`
   const messages: Record<string, readonly [string, ...string[]]> = {
-    error: ['connection refused by payments:5432', `order ${55_000 + number} not created: upstream connection refused`, 'pool exhausted, last error: connection refused'],
+    error: [
+      'connection refused by payments:5432',
+      `order ${55_000 + number} not created: upstream connection refused`,
+      'pool exhausted, last error: connection refused',
+    ],
     warn: [`rate limit reached for client ${number % 97}`, `slow query: ${took * 9} ms in orders_by_user`],
     success: [`payment ${88_000 + number} settled`],
     debug: [`cache ${pick('hit', 'miss')} for cart:${number % 311}`, 'pool: 7 of 20 connections in use'],
     log: ['worker heartbeat'],
-    info: [`${pick('GET', 'POST')} ${path} ${status} in ${took} ms`, `session renewed for user ${number % 1187}`],
+    info: [
+      `${pick('GET', 'POST')} ${path} ${status} in ${took} ms`,
+      `session renewed for user ${number % 1187}`,
+    ],
   }
   return {
     id: idAt(ms + 30, number),
@@ -68,12 +86,18 @@ export function fakeEntry(ms: number, number: number, random: () => number): Fak
 export function hostileEntries(ms: number): FakeEntry[] {
   const paths = Array.from({ length: 10_000 }, (_, index) => `"path${index}":${index}`).join(',')
   const texts: readonly (readonly [message: string, metadata: string])[] = [
-    ['<img src=x onerror="document.title=1"><script>document.title=1</script>', '{"<b>name</b>":"<svg onload=alert(1)>","__proto__":{"polluted":true},"constructor":"c"}'],
+    [
+      '<img src=x onerror="document.title=1"><script>document.title=1</script>',
+      '{"<b>name</b>":"<svg onload=alert(1)>","__proto__":{"polluted":true},"constructor":"c"}',
+    ],
     ['admin\u202e\u2066gnp.exe\u2069 \u0000\u0007\u001b[31mred\u200b zero', '{"left\\u202eright":"\\u0000"}'],
     ['שלום עולם مرحبا 12345', '{"rtl":"مرحبا"}'],
     [`long ${'x'.repeat(65_530)}`, `{"line":"${'y'.repeat(60_000)}"}`],
     ['ten thousand paths', `{${paths}}`],
-    ['first line\nsecond line\twith a tab', '{"big":123456789012345678901234567890,"negative":-9007199254740993}'],
+    [
+      'first line\nsecond line\twith a tab',
+      '{"big":123456789012345678901234567890,"negative":-9007199254740993}',
+    ],
   ]
   return texts.map(([message, metadata], index) => ({
     id: idAt(ms, 900_000 + index),

@@ -5,12 +5,17 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { matcher, parseQuery, type QueriedEntry } from '../../src/language.ts'
+import { matcher, parseQuery, type QueriedEntry } from '@sluice/query-language'
 import { type FakeEntry, fakeEntry, randomFrom } from './fake-entries.ts'
 
 const dist = fileURLToPath(new URL('../../dist', import.meta.url))
 export const READ_KEY = 'slk_read'
-const types: Readonly<Record<string, string>> = { '.js': 'text/javascript', '.css': 'text/css', '.html': 'text/html', '.svg': 'image/svg+xml' }
+const types: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.html': 'text/html',
+  '.svg': 'image/svg+xml',
+}
 /** As apps/query sends it. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; font-src 'self'; manifest-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -25,21 +30,29 @@ class Refusal extends Error {
   }
 }
 
-const stepsMs = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400].map((seconds) => seconds * 1000)
-const jsonOf = ({ metadata, ...columns }: FakeEntry): string => `${JSON.stringify(columns).slice(0, -1)},"metadata":${metadata}}`
+const stepsMs = [
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400,
+].map((seconds) => seconds * 1000)
+const jsonOf = ({ metadata, ...columns }: FakeEntry): string =>
+  `${JSON.stringify(columns).slice(0, -1)},"metadata":${metadata}}`
 
 /** The leaves of parsed metadata by path. */
 function leaves(value: unknown, path = ''): [string, string][] {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return [[path, typeof value === 'string' ? value : JSON.stringify(value)]]
-  return Object.entries(value).flatMap(([name, member]) => leaves(member, path === '' ? name : `${path}.${name}`))
+  return Object.entries(value).flatMap(([name, member]) =>
+    leaves(member, path === '' ? name : `${path}.${name}`),
+  )
 }
 const leavesOfEntry = new WeakMap<FakeEntry, Map<string, string>>()
 function fieldsOf(entry: FakeEntry): Map<string, string> {
   let fields = leavesOfEntry.get(entry)
   if (fields === undefined) {
     const { metadata, ...columns } = entry
-    fields = new Map([...Object.entries(columns), ...leaves(JSON.parse(metadata)).map(([path, value]) => [`metadata.${path}`, value] as const)])
+    fields = new Map([
+      ...Object.entries(columns),
+      ...leaves(JSON.parse(metadata)).map(([path, value]) => [`metadata.${path}`, value] as const),
+    ])
     leavesOfEntry.set(entry, fields)
   }
   return fields
@@ -68,7 +81,9 @@ export class FakeQueryApi {
 
   constructor(options: FakeOptions = {}) {
     this.#options = options
-    this.entries = [...(options.entries ?? fakeHour(Date.now()))].toSorted((a, b) => (a.timestamp < b.timestamp ? -1 : 1))
+    this.entries = [...(options.entries ?? fakeHour(Date.now()))].toSorted((a, b) =>
+      a.timestamp < b.timestamp ? -1 : 1,
+    )
     this.server = createServer((request, response) => void this.#answer(request, response))
   }
 
@@ -91,34 +106,47 @@ export class FakeQueryApi {
       if (operation === 'session' && request.method === 'POST') return await this.#signIn(request, response)
       if (operation === 'session' && request.method === 'DELETE')
         return void response.writeHead(204, { 'set-cookie': 'session=; Path=/; Max-Age=0' }).end()
-      if (request.headers.cookie?.includes('session=1') !== true) throw new Refusal(401, 'unauthorized', 'The key is not valid')
+      if (request.headers.cookie?.includes('session=1') !== true)
+        throw new Refusal(401, 'unauthorized', 'The key is not valid')
       await this.#options.before?.(operation, url.searchParams)
       if (operation === 'tail') return this.#tail(url.searchParams, request, response)
       const body = operation === 'session' ? '{"project_id":"demo"}' : this.#read(operation, url.searchParams)
       response.writeHead(200, { 'content-type': 'application/json' }).end(body)
     } catch (error) {
       const refusal = error instanceof Refusal ? error : new Refusal(500, 'internal', String(error))
-      response.writeHead(refusal.status, { 'content-type': 'application/problem+json' }).end(JSON.stringify(refusal.body))
+      response
+        .writeHead(refusal.status, { 'content-type': 'application/problem+json' })
+        .end(JSON.stringify(refusal.body))
     }
     return undefined
   }
 
   #file(path: string, response: ServerResponse): void {
     const name = readdirSync(dist).find((file) => `/${file}` === path) ?? 'index.html'
-    response.writeHead(200, { 'content-type': `${types[extname(name)] ?? 'text/plain'}; charset=utf-8`, 'content-security-policy': POLICY })
+    response.writeHead(200, {
+      'content-type': `${types[extname(name)] ?? 'text/plain'}; charset=utf-8`,
+      'content-security-policy': POLICY,
+    })
     response.end(readFileSync(join(dist, name)))
   }
 
   async #signIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
     let body = ''
     for await (const piece of request) body += String(piece)
-    if ((JSON.parse(body) as { key?: string }).key !== READ_KEY) throw new Refusal(401, 'unauthorized', 'The key is not valid')
-    response.writeHead(200, { 'content-type': 'application/json', 'set-cookie': 'session=1; Path=/; HttpOnly; SameSite=Strict' }).end('{"project_id":"demo"}')
+    if ((JSON.parse(body) as { key?: string }).key !== READ_KEY)
+      throw new Refusal(401, 'unauthorized', 'The key is not valid')
+    response
+      .writeHead(200, {
+        'content-type': 'application/json',
+        'set-cookie': 'session=1; Path=/; HttpOnly; SameSite=Strict',
+      })
+      .end('{"project_id":"demo"}')
   }
 
   #matches(text: string): (entry: FakeEntry) => boolean {
     const parsed = parseQuery(text)
-    if ('errors' in parsed) throw new Refusal(400, 'invalid_query', 'The query cannot be parsed', { errors: parsed.errors })
+    if ('errors' in parsed)
+      throw new Refusal(400, 'invalid_query', 'The query cannot be parsed', { errors: parsed.errors })
     const matches = matcher(parsed.query)
     return (entry) => matches(entry as unknown as QueriedEntry)
   }
@@ -127,7 +155,9 @@ export class FakeQueryApi {
   #select(parameters: URLSearchParams): FakeEntry[] {
     const matches = this.#matches(parameters.get('query') ?? '')
     const [from, until] = [parameters.get('from') ?? '', parameters.get('until') ?? '']
-    return this.entries.filter((entry) => from <= entry.timestamp && entry.timestamp < until && matches(entry)).toReversed()
+    return this.entries
+      .filter((entry) => from <= entry.timestamp && entry.timestamp < until && matches(entry))
+      .toReversed()
   }
 
   #read(operation: string, parameters: URLSearchParams): string {
@@ -140,27 +170,52 @@ export class FakeQueryApi {
       const page = entries.slice(offset, end).map(jsonOf)
       return `{"entries":[${page.join(',')}],"next":${end < entries.length ? `"${end}"` : 'null'},"complete_until":"${completeUntil}"}`
     }
-    if (operation === 'histogram') return JSON.stringify({ ...histogramOf(entries, parameters), complete_until: completeUntil })
-    if (operation === 'export') return entries.toReversed().map((entry) => `${jsonOf(entry)}\n`).join('')
+    if (operation === 'histogram')
+      return JSON.stringify({ ...histogramOf(entries, parameters), complete_until: completeUntil })
+    if (operation === 'export')
+      return entries
+        .toReversed()
+        .map((entry) => `${jsonOf(entry)}\n`)
+        .join('')
     const field = parameters.get('field')
     const counts = new Map<string, number>()
     for (const entry of entries) {
       const fields = fieldsOf(entry)
-      const value = field === null ? undefined : (fields.get(field) ?? fields.get(`metadata.${field.replaceAll('"', '')}`))
-      for (const name of field === null ? fields.keys() : value === undefined ? [] : [value]) counts.set(name, (counts.get(name) ?? 0) + 1)
+      const value =
+        field === null
+          ? undefined
+          : (fields.get(field) ?? fields.get(`metadata.${field.replaceAll('"', '')}`))
+      for (const name of field === null ? fields.keys() : value === undefined ? [] : [value])
+        counts.set(name, (counts.get(name) ?? 0) + 1)
     }
-    const sorted = [...counts].toSorted((a, b) => b[1] - a[1]).slice(0, Number(parameters.get('limit') ?? 1000))
+    const sorted = [...counts]
+      .toSorted((a, b) => b[1] - a[1])
+      .slice(0, Number(parameters.get('limit') ?? 1000))
     if (operation === 'fields')
-      return JSON.stringify({ fields: sorted.map(([name, count]) => ({ name, count })), sampled: entries.length, complete_until: completeUntil })
-    return JSON.stringify({ values: sorted.map(([value, count]) => ({ value, count })), total: entries.length, complete_until: completeUntil })
+      return JSON.stringify({
+        fields: sorted.map(([name, count]) => ({ name, count })),
+        sampled: entries.length,
+        complete_until: completeUntil,
+      })
+    return JSON.stringify({
+      values: sorted.map(([value, count]) => ({ value, count })),
+      total: entries.length,
+      complete_until: completeUntil,
+    })
   }
 
   #context(parameters: URLSearchParams, completeUntil: string): string {
     const at = this.entries.find(({ id }) => id === parameters.get('id'))
     if (at === undefined) throw new Refusal(404, 'entry_not_found', 'There is no entry with this id')
-    const all = parameters.get('same') === 'service' ? this.entries.filter(({ service }) => service === at.service) : this.entries
+    const all =
+      parameters.get('same') === 'service'
+        ? this.entries.filter(({ service }) => service === at.service)
+        : this.entries
     const index = all.indexOf(at)
-    const page = all.slice(Math.max(0, index - Number(parameters.get('before') ?? 20)), index + 1 + Number(parameters.get('after_count') ?? 20))
+    const page = all.slice(
+      Math.max(0, index - Number(parameters.get('before') ?? 20)),
+      index + 1 + Number(parameters.get('after_count') ?? 20),
+    )
     return `{"entries":[${page.toReversed().map(jsonOf).join(',')}],"complete_until":"${completeUntil}"}`
   }
 
@@ -173,20 +228,28 @@ export class FakeQueryApi {
       this.grow((this.#options.tailRate ?? 20) / 10)
       const found = this.entries.slice(next).filter(matches)
       next = this.entries.length
-      if (found.length > 0) response.write(`id: ${next}\nevent: entries\ndata: {"entries":[${found.map(jsonOf).join(',')}]}\n\n`)
-      response.write(`id: ${next}\nevent: complete\ndata: {"complete_until":"${new Date().toISOString()}"}\n\n`)
+      if (found.length > 0)
+        response.write(`id: ${next}\nevent: entries\ndata: {"entries":[${found.map(jsonOf).join(',')}]}\n\n`)
+      response.write(
+        `id: ${next}\nevent: complete\ndata: {"complete_until":"${new Date().toISOString()}"}\n\n`,
+      )
     }, 100)
     response.on('close', () => clearInterval(timer))
   }
 
   grow(count: number): void {
-    for (let index = 0; index < count; index += 1) this.entries.push(fakeEntry(Date.now(), this.entries.length, this.#random))
+    for (let index = 0; index < count; index += 1)
+      this.entries.push(fakeEntry(Date.now(), this.entries.length, this.#random))
   }
 }
 
 function histogramOf(entries: readonly FakeEntry[], parameters: URLSearchParams): object {
-  const [fromMs, untilMs] = [Date.parse(parameters.get('from') ?? ''), Date.parse(parameters.get('until') ?? '')]
-  const stepMs = stepsMs.find((step) => (untilMs - fromMs) / step <= Number(parameters.get('buckets') ?? 60)) ?? 86_400_000
+  const [fromMs, untilMs] = [
+    Date.parse(parameters.get('from') ?? ''),
+    Date.parse(parameters.get('until') ?? ''),
+  ]
+  const stepMs =
+    stepsMs.find((step) => (untilMs - fromMs) / step <= Number(parameters.get('buckets') ?? 60)) ?? 86_400_000
   const counts = new Map<number, Record<string, number>>()
   for (let at = Math.floor(fromMs / stepMs) * stepMs; at < untilMs; at += stepMs) counts.set(at, {})
   for (const { timestamp, level } of entries) {
