@@ -4,6 +4,7 @@ import { urlOf } from './api.ts'
 import { Chart, Legend } from './chart.tsx'
 import { Details } from './details.tsx'
 import { EntryList } from './entry-list.tsx'
+import { LISTED_ENTRIES_MAX } from './explorer.ts'
 import { Facets } from './facets.tsx'
 import { SearchField } from './search-field.tsx'
 import { nextTheme, shortcuts } from './shortcuts.ts'
@@ -29,9 +30,7 @@ function SignIn() {
           void submit()
         }}
       >
-        <h1>
-          <Logo />
-        </h1>
+        <Logo />
         <label for="key">Read key</label>
         <input
           id="key"
@@ -61,12 +60,12 @@ function SignIn() {
 }
 
 const Logo = () => (
-  <span class="logo">
+  <h1 class="logo">
     <svg viewBox="0 0 20 16" aria-hidden="true">
       <path d="M1 3.5c3-2.5 6 2.5 9 0s6-2.5 9 0M1 8c3-2.5 6 2.5 9 0s6-2.5 9 0M1 12.5c3-2.5 6 2.5 9 0s6-2.5 9 0" />
     </svg>
     Sluice
-  </span>
+  </h1>
 )
 
 function Columns() {
@@ -258,11 +257,11 @@ const limits: Readonly<Record<string, string>> = {
 /** How much there is, and how complete it is. */
 function Summary() {
   const { explorer } = useShared()
-  const { completeUntil, limitedBy, entries, tookMs, loading } = explorer.listed.value
+  const { completeUntil, limitedBy, entries, next, tookMs, loading } = explorer.listed.value
   const { answer, loading: counting } = explorer.chart.value
   const complete = completeUntil === undefined ? undefined : wallTime(completeUntil, explorer.view.value.zone)
   return (
-    <div class="summary">
+    <section class="summary" aria-label="Summary">
       <span class={counting ? 'stale' : ''}>
         <b class="total">{answer === undefined ? '–' : count(answer.histogram.total)}</b>{' '}
         {answer?.histogram.total === 1 ? 'entry' : 'entries'}
@@ -273,6 +272,9 @@ function Summary() {
         <span class="warning" title="Narrow the time range or the query">
           Not all: {limits[limitedBy] ?? limitedBy}
         </span>
+      )}
+      {next !== undefined && entries.length >= LISTED_ENTRIES_MAX && (
+        <span class="warning">Narrow the time range to see older ones</span>
       )}
       <span class="hint loaded">
         {count(entries.length)} loaded{loading || tookMs === 0 ? '' : ` · ${duration(tookMs)}`}
@@ -289,7 +291,7 @@ function Summary() {
           ✓ complete up to {complete.time}
         </span>
       )}
-    </div>
+    </section>
   )
 }
 

@@ -184,7 +184,7 @@ export function Chart() {
   const start = wallTime(fromMs, zone)
   const x = xOf(at ?? 0, range, size.value.width)
   return (
-    <div class={`chart ${explorer.chart.value.loading ? 'loading' : ''}`}>
+    <section class={`chart ${explorer.chart.value.loading ? 'loading' : ''}`} aria-label="Entries over time">
       <canvas
         id="chart"
         ref={canvas}
@@ -238,6 +238,6 @@ export function Chart() {
       {explorer.chart.value.problem !== undefined && (
         <p class="chart-problem">No chart: {explorer.chart.value.problem.message.toLowerCase()}.</p>
       )}
-    </div>
+    </section>
   )
 }

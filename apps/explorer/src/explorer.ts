@@ -42,7 +42,7 @@ interface Chart {
 const FIRST_PAGE_ENTRIES = 200
 const PAGE_ENTRIES = 1000
 /** A tab stays below a few hundred megabytes. */
-const LISTED_ENTRIES_MAX = 100_000
+export const LISTED_ENTRIES_MAX = 100_000
 /** What a tail keeps: ten seconds of the most that the server sends. */
 const TAIL_ENTRIES_MAX = 10_000
 const TAIL_DRAW_MS = 200
@@ -482,7 +482,7 @@ export class Explorer {
       return
     }
     if (this.#waiting.size === 0) return
-    const { items } = this.#waiting.take()
+    const items = this.#waiting.take()
     this.listed.value = {
       ...this.listed.value,
       next: undefined,

@@ -8,7 +8,7 @@ export interface Token {
 }
 
 const tokenPattern =
-  /(?<string>"(?:[^"\\]|\\.)*"?)|(?<operator>\b(?:AND|OR|NOT)\b(?![:.])|[()]|(?<=^|[\s(])-(?=\S)|(?<=:)(?:>=|<=|[=<>]))|(?<field>[^\s():"]+:)|(?<text>[^\s()"]+)/g
+  /(?<string>"(?:[^"\\]|\\.)*"?)|(?<operator>\b(?:AND|OR|NOT)\b(?![:.])|[()]|(?<=^|[\s(])-(?=\S)|(?<=:)(?:>=|<=|[=<>]))|(?<field>(?<=(?:^|[\s(])-?)[^\s():"-][^\s():"]*:)|(?<text>[^\s()"]+)/g
 
 export function tokensOf(text: string): Token[] {
   return [...text.matchAll(tokenPattern)].flatMap(({ groups = {}, index, 0: found }) => {
@@ -87,8 +87,9 @@ export function completionAt(text: string, caret: number): Completion | undefine
   const before = text.slice(0, caret)
   // Inside a string that is no value, nothing is completed.
   const [, field = '', prefix = ''] =
-    /(?:^|[\s(]|[\s(]-|^-)([^\s():"]+):(?:\(?(?:[^()]*\sOR\s)?)("(?:[^"\\]|\\.)*|[^\s()"]*)$/.exec(before) ??
-    []
+    /(?:^|[\s(])-?([^\s():"-][^\s():"]*):(?:\(?(?:[^()]*\sOR\s)?)("(?:[^"\\]|\\.)*|[^\s()"]*)$/.exec(
+      before,
+    ) ?? []
   const rest = /^[^\s()]*/.exec(text.slice(caret))?.[0].length ?? 0
   if (field !== '' && !/^[=<>]/.test(prefix))
     return { field, prefix: prefix.replace(/^"/, ''), from: caret - prefix.length, end: caret + rest }

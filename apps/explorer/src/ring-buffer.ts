@@ -23,13 +23,12 @@ export class RingBuffer<Item> {
     this.dropped += 1
   }
 
-  /** Removes all items. @returns them, newest first, and how many had been dropped */
-  take(): { readonly items: Item[]; readonly dropped: number } {
+  /** Removes all items. @returns them, newest first */
+  take(): Item[] {
     const items = [...this.#items.slice(this.#oldest), ...this.#items.slice(0, this.#oldest)].toReversed()
-    const { dropped } = this
     this.#items.length = 0
     this.#oldest = 0
     this.dropped = 0
-    return { items, dropped }
+    return items
   }
 }

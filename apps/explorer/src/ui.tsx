@@ -170,7 +170,7 @@ export function Popover({ name, label, button, buttonClass = 'btn', children }: 
         type="button"
         ref={opener}
         class={buttonClass}
-        aria-label={label}
+        aria-label={buttonClass === 'btn' ? label : undefined}
         title={label}
         aria-haspopup="dialog"
         aria-expanded={isOpen}

@@ -35,6 +35,8 @@ export const defaultView: View = {
 
 /** The names of the members in the URL, where they differ. */
 const shortNames: Partial<Record<keyof View, string>> = {
+  columns: 'column',
+  facets: 'facet',
   query: 'q',
   zone: 'tz',
   selected: 'id',
@@ -43,21 +45,18 @@ const shortNames: Partial<Record<keyof View, string>> = {
 }
 const members = Object.keys(defaultView) as (keyof View)[]
 
-/** A list in one parameter: names may contain commas, which are doubled. */
-const joinNames = (names: readonly string[]): string =>
-  names.map((name) => name.replaceAll(',', ',,')).join(',')
-const splitNames = (text: string): string[] =>
-  text.split(/(?<!,),(?:(?=[^,])|$)/).flatMap((name) => (name === '' ? [] : [name.replaceAll(',,', ',')]))
+const textsOf = (value: View[keyof View]): readonly string[] => {
+  if (!Array.isArray(value)) return [String(value)]
+  return value.length === 0 ? [''] : (value as string[])
+}
 
 /** The part of the URL after the path: only what differs from the default. */
 export function writeView(view: View): string {
   const parameters = new URLSearchParams()
   for (const member of members) {
-    const value = view[member]
-    const text = Array.isArray(value) ? joinNames(value as string[]) : String(value)
-    const other = defaultView[member]
-    if (text !== (Array.isArray(other) ? joinNames(other as string[]) : String(other)))
-      parameters.set(shortNames[member] ?? member, text)
+    const texts = textsOf(view[member])
+    if (JSON.stringify(texts) === JSON.stringify(textsOf(defaultView[member]))) continue
+    for (const text of texts) parameters.append(shortNames[member] ?? member, text)
   }
   const search = parameters.toString()
   return search === '' ? '' : `?${search}`
@@ -68,10 +67,11 @@ export function readView(search: string): View {
   const parameters = new URLSearchParams(search)
   const view: Record<string, unknown> = { ...defaultView }
   for (const member of members) {
-    const text = parameters.get(shortNames[member] ?? member)
-    if (text === null) continue
+    const texts = parameters.getAll(shortNames[member] ?? member)
+    const [text] = texts
+    if (text === undefined) continue
     const initial = defaultView[member]
-    if (Array.isArray(initial)) view[member] = splitNames(text)
+    if (Array.isArray(initial)) view[member] = texts.filter((name) => name !== '')
     else if (typeof initial === 'boolean') view[member] = text === 'true'
     else if (typeof initial === 'number') view[member] = Math.max(0, Math.trunc(Number(text))) || 0
     else view[member] = text

@@ -31,8 +31,7 @@ function markedPieces(text: string, marks: readonly string[]): Piece[] {
 
 /** A text as pieces, with what would be invisible shown. In one line, breaks and tabs are shown too. */
 export function piecesOf(text: string, marks: readonly string[] = [], oneLine = false): Piece[] {
-  hidden.lastIndex = 0
-  if (!hidden.test(text) && !(oneLine && lineBreaks.test(text))) return markedPieces(text, marks)
+  if (text.search(hidden) === -1 && !(oneLine && lineBreaks.test(text))) return markedPieces(text, marks)
   const pieces: Piece[] = []
   let at = 0
   const all = oneLine ? new RegExp(`${hidden.source}|[\\n\\t]`, 'gu') : hidden

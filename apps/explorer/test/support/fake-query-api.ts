@@ -9,6 +9,7 @@ import { matcher, parseQuery, type QueriedEntry } from '@sluice/query-language'
 import { type FakeEntry, fakeEntry, randomFrom } from './fake-entries.ts'
 
 const dist = fileURLToPath(new URL('../../dist', import.meta.url))
+const SAMPLED = 2000
 export const READ_KEY = 'slk_read'
 const types: Readonly<Record<string, string>> = {
   '.js': 'text/javascript',
@@ -58,15 +59,6 @@ function fieldsOf(entry: FakeEntry): Map<string, string> {
   return fields
 }
 
-export interface FakeOptions {
-  readonly entries?: readonly FakeEntry[]
-  readonly port?: number
-  /** New entries a second while somebody follows. */
-  readonly tailRate?: number
-  /** What happens before each answer of an operation. */
-  readonly before?: (operation: string, parameters: URLSearchParams) => Promise<void> | void
-}
-
 export function refuse(status: number, code: string, title: string, detail = ''): never {
   throw new Refusal(status, code, title, { detail })
 }
@@ -75,19 +67,18 @@ export class FakeQueryApi {
   readonly server: Server
   /** Oldest first. */
   readonly entries: FakeEntry[]
-  readonly requests: string[] = []
-  readonly #options: FakeOptions
+  /** New entries a second while somebody follows. */
+  tailRate = 20
+  /** What happens before each answer of an operation. */
+  before: (operation: string) => Promise<void> | void = () => undefined
   readonly #random = randomFrom(7)
 
-  constructor(options: FakeOptions = {}) {
-    this.#options = options
-    this.entries = [...(options.entries ?? fakeHour(Date.now()))].toSorted((a, b) =>
-      a.timestamp < b.timestamp ? -1 : 1,
-    )
+  constructor(entries: readonly FakeEntry[] = fakeHour(Date.now())) {
+    this.entries = entries.toSorted((a, b) => (a.timestamp < b.timestamp ? -1 : 1))
     this.server = createServer((request, response) => void this.#answer(request, response))
   }
 
-  async listen(port = this.#options.port ?? 0): Promise<string> {
+  async listen(port = 0): Promise<string> {
     await new Promise<void>((resolve) => this.server.listen(port, '127.0.0.1', resolve))
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`
   }
@@ -102,13 +93,12 @@ export class FakeQueryApi {
     try {
       if (!url.pathname.startsWith('/v1/query/')) return this.#file(url.pathname, response)
       const operation = url.pathname.slice('/v1/query/'.length)
-      this.requests.push(`${operation}${url.search}`)
       if (operation === 'session' && request.method === 'POST') return await this.#signIn(request, response)
       if (operation === 'session' && request.method === 'DELETE')
         return void response.writeHead(204, { 'set-cookie': 'session=; Path=/; Max-Age=0' }).end()
       if (request.headers.cookie?.includes('session=1') !== true)
         throw new Refusal(401, 'unauthorized', 'The key is not valid')
-      await this.#options.before?.(operation, url.searchParams)
+      await this.before(operation)
       if (operation === 'tail') return this.#tail(url.searchParams, request, response)
       const body = operation === 'session' ? '{"project_id":"demo"}' : this.#read(operation, url.searchParams)
       response.writeHead(200, { 'content-type': 'application/json' }).end(body)
@@ -179,14 +169,12 @@ export class FakeQueryApi {
         .join('')
     const field = parameters.get('field')
     const counts = new Map<string, number>()
-    for (const entry of entries) {
-      const fields = fieldsOf(entry)
-      const value =
-        field === null
-          ? undefined
-          : (fields.get(field) ?? fields.get(`metadata.${field.replaceAll('"', '')}`))
-      for (const name of field === null ? fields.keys() : value === undefined ? [] : [value])
-        counts.set(name, (counts.get(name) ?? 0) + 1)
+    const sample = entries.slice(0, field === null ? SAMPLED : entries.length)
+    for (const entry of sample) {
+      const own = field === null ? undefined : entry[field as keyof FakeEntry]
+      const path = `metadata.${field?.replaceAll('"', '') ?? ''}`
+      const found = field === null ? fieldsOf(entry).keys() : [own ?? fieldsOf(entry).get(path)]
+      for (const name of found) if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + 1)
     }
     const sorted = [...counts]
       .toSorted((a, b) => b[1] - a[1])
@@ -194,7 +182,7 @@ export class FakeQueryApi {
     if (operation === 'fields')
       return JSON.stringify({
         fields: sorted.map(([name, count]) => ({ name, count })),
-        sampled: entries.length,
+        sampled: sample.length,
         complete_until: completeUntil,
       })
     return JSON.stringify({
@@ -225,7 +213,7 @@ export class FakeQueryApi {
     let next = Number(request.headers['last-event-id'] ?? this.entries.length)
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': here\n\n')
     const timer = setInterval(() => {
-      this.grow((this.#options.tailRate ?? 20) / 10)
+      this.grow(this.tailRate / 10)
       const found = this.entries.slice(next).filter(matches)
       next = this.entries.length
       if (found.length > 0)
@@ -273,6 +261,6 @@ export function fakeHour(nowMs: number, count = 9000): FakeEntry[] {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const address = await new FakeQueryApi({ port: Number(process.argv[2] ?? 4400) }).listen()
+  const address = await new FakeQueryApi().listen(Number(process.argv[2] ?? 4400))
   process.stdout.write(`${address} with the key ${READ_KEY}\n`)
 }
