@@ -1,4 +1,17 @@
-import type { Query } from './query.ts'
+import type { Bound, Query, QueryColumn, Test } from './query.ts'
+import { queryColumns } from './query.ts'
+import {
+  caseVariants,
+  equalTexts,
+  INTEGER_PATTERN,
+  isInteger,
+  namesOf,
+  needlesOf,
+  needlesOfTest,
+  NUMBER_PATTERN,
+  numberText,
+  isNumber,
+} from './values.ts'
 
 /** A condition, with placeholders such as `{q0:String}`, and the values of its parameters. */
 export interface SqlCondition {
@@ -6,7 +19,161 @@ export interface SqlCondition {
   readonly parameters: Readonly<Record<string, unknown>>
 }
 
-/** The condition on the columns of the table `logs`. All that a user wrote is in parameters. */
-export function toSql(_query: Query): SqlCondition {
-  return { sql: 'true', parameters: {} }
+/** The condition on the columns of the table `logs`. All that a user wrote is in parameters. It is 0 or 1, and never NULL. */
+export function toSql(query: Query): SqlCondition {
+  const parameters: Record<string, unknown> = {}
+  const names = new Map<string, string>()
+  const bind: Bind = (type, value) => {
+    const key = `${type} ${JSON.stringify(value)}`
+    const name = names.get(key) ?? `q${names.size}`
+    names.set(key, name)
+    parameters[name] = value
+    return `{${name}:${type}}`
+  }
+  return { sql: querySql(query, bind), parameters }
+}
+
+/** Adds a parameter. Returns its placeholder. */
+type Bind = (type: string, value: unknown) => string
+
+const all = (conditions: readonly string[]): string => chain(conditions, 'AND', 'true')
+const any = (conditions: readonly string[]): string => chain(conditions, 'OR', 'false')
+function chain(conditions: readonly string[], operator: string, none: string): string {
+  return conditions.length > 1 ? `(${conditions.join(` ${operator} `)})` : (conditions[0] ?? none)
+}
+
+function querySql(query: Query, bind: Bind): string {
+  if (query.type === 'all') return 'true'
+  if (query.type === 'not') return `NOT ${querySql(query.operand, bind)}`
+  if (query.type === 'term') {
+    const { field, test } = query
+    return field.type === 'path' ? pathSql(field.path, test, bind) : columnSql(field.name, test, bind)
+  }
+  const operands = query.operands.map((operand) => querySql(operand, bind))
+  return query.type === 'and' ? all(operands) : any(operands)
+}
+
+function columnSql(column: QueryColumn, test: Test, bind: Bind): string {
+  const kind = queryColumns[column]
+  if (test.type === 'exists') return kind === 'id' || kind === 'time' ? 'true' : `${column} != ''`
+  if (test.type === 'equals') {
+    const values = test.texts.map((text) => bind(kind === 'id' ? 'UUID' : 'String', text))
+    return values.length === 0 ? 'false' : `${column} IN (${values.join(', ')})`
+  }
+  if (test.type === 'range') {
+    if (kind === 'time')
+      return rangeSql(test, (operator, bound) => `${column} ${operator} ${bind(TIME, bound.text)}`)
+    const range = rangeSql(test, (operator, bound) => boundSql(column, column, operator, bound, bind))
+    return all([`${column} != ''`, range])
+  }
+  const { text } = test
+  if (kind !== 'contained') return `startsWith(${column}, ${bind('String', text)})`
+  return any(
+    caseVariants(text).map((variant) => {
+      // An index on `lower(message)` can serve LIKE.
+      const pattern = variant.replaceAll(/[\\%_]/g, String.raw`\$&`)
+      return `lower(${column}) LIKE ${bind('String', `${test.type === 'prefix' ? '' : '%'}${pattern}%`)}`
+    }),
+  )
+}
+
+const TIME = "DateTime64(6, 'UTC')"
+
+function rangeSql(
+  { from, to }: Test & { type: 'range' },
+  sqlOf: (operator: string, bound: Bound) => string,
+): string {
+  return all([
+    ...(from ? [sqlOf(from.inclusive ? '>=' : '>', from)] : []),
+    ...(to ? [sqlOf(to.inclusive ? '<=' : '<', to)] : []),
+  ])
+}
+
+/**
+ * @param number the value, if it is a number
+ * @param text the value in any case
+ */
+function boundSql(number: string, text: string, operator: string, bound: Bound, bind: Bind): string {
+  if (!isNumber(bound.text)) return `${text} ${operator} ${bind('String', bound.text)}`
+  const float = `toFloat64OrZero(${number}) ${operator} ${bind('Float64', Number(bound.text))}`
+  // An integer of at most 15 digits is a float exactly, and no other integer becomes the same float.
+  const isLong = isInteger(bound.text) && bound.text.length > 15
+  // Most values are rejected before the pattern is tried.
+  return all([
+    isLong
+      ? `if(match(${number}, '${INTEGER_PATTERN}'), toInt256OrZero(${number}) ${operator} ${bind('Int256', bound.text)}, ${float})`
+      : float,
+    `match(${number}, '${escaped(NUMBER_PATTERN)}')`,
+  ])
+}
+
+const escaped = (pattern: string): string => pattern.replaceAll('\\', '\\\\')
+
+/** Each string, each number and each other character of a JSON text. */
+const TOKENS = String.raw`"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*|[^"0-9-]+|-`
+
+/** `metadata_text` with numbers as strings if they are beyond what ClickHouse's parser takes. It takes no text that has one. */
+const QUOTED_TEXT =
+  `arrayStringConcat(arrayMap(t -> if(match(t, '^-?[0-9]') AND NOT isValidJSON(t), concat('"', t, '"'), t), ` +
+  `extractAll(metadata_text, '${escaped(TOKENS)}')))`
+
+function pathSql(path: readonly string[], test: Test, bind: Bind): string {
+  const names = namesOf(path)
+  const raws = (json: string): string[] =>
+    names.map((keys) => `JSONExtractRaw(${json}, ${keys.map((key) => bind('String', key)).join(', ')})`)
+  const found = raws('metadata_text').map((raw, index) => {
+    const condition = valueSql(raw, test, bind)
+    const key = names[index]?.slice(-1) ?? []
+    return index === 0 ? condition : all([...hasNeedle(needlesOf(key), bind), condition])
+  })
+  const isUnread = `${raws('metadata_text')[0]} = '' AND NOT isValidJSON(metadata_text)`
+  const foundInQuoted = `arrayExists(j -> ${anyValueSql(raws('j'), test, bind)}, [${QUOTED_TEXT}])`
+  return all([
+    ...hasNeedle(needlesOfTest(path, test), bind),
+    any([...found, `(${isUnread} AND ${foundInQuoted})`]),
+  ])
+}
+
+function hasNeedle(needles: string[] | undefined, bind: Bind): string[] {
+  return needles === undefined ? [] : [`multiSearchAny(metadata_text, ${bind('Array(String)', needles)})`]
+}
+
+/** @param raw the JSON of a value as ClickHouse writes it, '' if there is none */
+function valueSql(raw: string, test: Test, bind: Bind): string {
+  if (test.type === 'exists') return scalarSql(raw, test, bind)
+  const elements = `arrayExists(e -> ${scalarSql('e', test, bind)}, JSONExtractArrayRaw(${raw}))`
+  return `(${scalarSql(raw, test, bind)} OR (startsWith(${raw}, '[') AND ${elements}))`
+}
+
+/** The same for several values, in a shorter expression that is slower. */
+function anyValueSql(raws: readonly string[], test: Test, bind: Bind): string {
+  const values = `[${raws.join(', ')}]`
+  const lists = `arrayMap(r -> if(startsWith(r, '['), JSONExtractArrayRaw(r), [r]), ${values})`
+  const scalars = test.type === 'exists' ? values : `arrayFlatten(${lists})`
+  return `arrayExists(e -> ${scalarSql('e', test, bind)}, ${scalars})`
+}
+
+function scalarSql(raw: string, test: Test, bind: Bind): string {
+  if (test.type === 'exists') return `${raw} NOT IN ('', 'null')`
+  if (test.type === 'equals') {
+    const texts = equalTexts(test.texts)
+    const literals = texts.filter((text) =>
+      isNumber(text) ? numberText(text) === text : ['true', 'false', 'null'].includes(text),
+    )
+    const raws = [...texts.map((text) => JSON.stringify(text)), ...literals]
+    return `has(${bind('Array(String)', raws)}, ${raw})`
+  }
+  if (test.type === 'range') {
+    const isString = `startsWith(${raw}, '"')`
+    const number = `trimBoth(${raw}, '"')`
+    const text = `if(${isString}, JSONExtractString(${raw}), ${raw})`
+    const range = rangeSql(test, (operator, bound) => boundSql(number, text, operator, bound, bind))
+    if ([test.from, test.to].every((bound) => !bound || isNumber(bound.text))) return range
+    // Lists, objects and null have no order.
+    return all([`(${isString} OR match(${raw}, '^[-0-9tf]'))`, range])
+  }
+  const begins = (start: string): string => `startsWith(${raw}, ${bind('String', start)})`
+  // Only what begins like this is a number, true, false or null.
+  const literal = /^[-\dtfn]/.test(test.text) ? [begins(test.text)] : []
+  return any([begins(JSON.stringify(test.text).slice(0, -1)), ...literal])
 }
