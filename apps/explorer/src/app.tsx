@@ -112,7 +112,7 @@ function SavedSearches() {
       <div class="menu">
         {groups.map(([title, texts]) => (
           <section key={title}>
-            <h3>{title}</h3>
+            <h2>{title}</h2>
             {texts.length === 0 && (
               <p class="hint">
                 {title === 'Saved' ? 'The star in the search field saves a search.' : 'None yet.'}
@@ -152,7 +152,7 @@ function Download() {
   const total = explorer.chart.value.answer?.histogram.total
   return (
     <Popover name="export" label="Download (d)" button={<Icon name="download" />}>
-      <h3>{total === undefined ? 'All entries' : plural(total, 'entry', 'entries')}, oldest first</h3>
+      <h2>{total === undefined ? 'All entries' : plural(total, 'entry', 'entries')}, oldest first</h2>
       <div class="menu">
         {(['ndjson', 'csv'] as const).map((format) => (
           <a

@@ -236,9 +236,9 @@ function Opened({ entry }: { entry: Entry }) {
           JSON
         </IconButton>
       </div>
-      <h2 class={`entry-message mono level-edge-${entry.level}`}>
+      <div class={`entry-message mono level-edge-${entry.level}`}>
         <LongText class="" text={entry.message} marks={explorer.marks.value} />
-      </h2>
+      </div>
       <div class="pairs mono">
         <div class="pair plain">
           <span class="name">time</span>
@@ -261,7 +261,7 @@ function Opened({ entry }: { entry: Entry }) {
       </div>
       {typeof entry['stack'] === 'string' && (
         <>
-          <h3>
+          <h2>
             Stack
             <IconButton
               icon="copy"
@@ -269,15 +269,15 @@ function Opened({ entry }: { entry: Entry }) {
               label="Copy the stack"
               onClick={() => void copy(explorer, String(entry['stack']), 'the stack')}
             />
-          </h3>
+          </h2>
           <Stack stack={entry['stack']} />
         </>
       )}
       {metadata.length > 0 && (
         <>
-          <h3>
+          <h2>
             Metadata <span class="hint">{plural(fields, 'field', 'fields')}, as sent</span>
-          </h3>
+          </h2>
           <div class="pairs mono">
             <Members members={metadata} path="" depth={0} />
           </div>

@@ -15,7 +15,7 @@ function Facet({ field }: { field: string }) {
   const { query } = explorer.view.value
   return (
     <section class={`facet ${facet?.loading === true ? 'loading' : ''}`}>
-      <h3>
+      <h2>
         <span class="facet-name" title={field}>
           {field}
         </span>
@@ -32,7 +32,7 @@ function Facet({ field }: { field: string }) {
           class="bare"
           onClick={() => explorer.toggleIn('facets', field)}
         />
-      </h3>
+      </h2>
       <ul>
         {values.map(({ value, count: times }) => {
           const term = termOf(field, value)
@@ -97,10 +97,10 @@ export function Facets() {
         <Facet key={field} field={field} />
       ))}
       <section class="facet">
-        <h3>
+        <h2>
           <span class="facet-name">More fields</span>
           <span class="number">{answer === undefined ? '' : count(names.length)}</span>
-        </h3>
+        </h2>
         <input
           class="facet-filter"
           aria-label="Find a field"

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
+import type { Counts } from './api.ts'
 import { parseQuery, type QueryError } from '@sluice/query-language'
 import { completionAt, quoted, tokensOf } from './query-text.ts'
 import { count, Icon, useShared } from './ui.tsx'
@@ -54,6 +55,8 @@ export function SearchField() {
   const active = useSignal(-1)
   const liveErrors = useSignal<readonly QueryError[]>([])
   const asked = useRef(new AbortController())
+  /** The values of a field, which are filtered while a person types. */
+  const values = useRef<{ readonly key: string; readonly values: Counts['values'] }>(undefined)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   const draft = explorer.draft.value
   const isEdited = draft !== explorer.view.value.query
@@ -123,24 +126,22 @@ export function SearchField() {
         ),
       )
     }
+    const start = text.slice(0, from).lastIndexOf(field)
+    const rest = `${text.slice(0, start).replace(/-$/, '')} ${text.slice(end)}`.trim()
+    const offerValues = (values: Counts['values']): void => {
+      const matching = values.filter(({ value }) => contains(value))
+      matching.sort((a, b) => begins(a.value) - begins(b.value))
+      offer(matching.map(({ value, count: times }) => complete(`${quoted(value)} `, value, count(times))))
+    }
+    const key = JSON.stringify([field, rest, explorer.range.value])
+    if (values.current?.key === key) return offerValues(values.current.values)
+    offer([])
     const work = new AbortController()
     asked.current = work
-    timer.current = setTimeout(() => {
-      const start = text.slice(0, from).lastIndexOf(field)
-      explorer
-        .suggest(field, `${text.slice(0, start).replace(/-$/, '')} ${text.slice(end)}`, work.signal)
-        .then(
-          (values) => {
-            if (work.signal.aborted || document.activeElement !== element) return
-            const matching = values
-              .filter(({ value }) => contains(value))
-              .toSorted((a, b) => begins(a.value) - begins(b.value))
-            offer(
-              matching.map(({ value, count: times }) => complete(`${quoted(value)} `, value, count(times))),
-            )
-          },
-          () => work.signal.aborted || offer([]),
-        )
+    timer.current = setTimeout(async () => {
+      const found = await explorer.suggest(field, rest, work.signal).catch(() => [])
+      values.current = { key, values: found }
+      if (!work.signal.aborted && document.activeElement === element) offerValues(found)
     }, PAUSE_MS)
     return undefined
   }

@@ -49,7 +49,7 @@ function RangeForm() {
   }
   return (
     <form class="range-form" onSubmit={apply}>
-      <h3>Custom range</h3>
+      <h2>Custom range</h2>
       <label>
         From
         <input

@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals'
 import { type ComponentChildren, createContext } from 'preact'
-import { useContext, useEffect, useRef } from 'preact/hooks'
+import { useContext, useLayoutEffect, useRef } from 'preact/hooks'
 import type { Explorer } from './explorer.ts'
 import { piecesOf } from './visible-text.ts'
 
@@ -87,7 +87,7 @@ export const IconButton = ({
   <button
     type="button"
     class={`btn ${name}`}
-    aria-label={label}
+    aria-label={children === undefined ? label : undefined}
     title={label}
     aria-pressed={pressed}
     onClick={onClick}
@@ -138,7 +138,8 @@ export function Popover({ name, label, button, buttonClass = 'btn', children }: 
   const root = useRef<HTMLDivElement>(null)
   const opener = useRef<HTMLButtonElement>(null)
   const isOpen = panel.value === name
-  useEffect(() => {
+  // Before the next key arrives.
+  useLayoutEffect(() => {
     if (!isOpen) return undefined
     const content = root.current?.querySelector('.popover')
     const first =

@@ -72,6 +72,8 @@ export class FakeQueryApi {
   /** What happens before each answer of an operation. */
   before: (operation: string) => Promise<void> | void = () => undefined
   readonly #random = randomFrom(7)
+  /** The last selection: the pages of a list ask for the same one. */
+  #selected: { readonly key: string; readonly entries: FakeEntry[] } = { key: '', entries: [] }
 
   constructor(entries: readonly FakeEntry[] = fakeHour(Date.now())) {
     this.entries = entries.toSorted((a, b) => (a.timestamp < b.timestamp ? -1 : 1))
@@ -143,11 +145,15 @@ export class FakeQueryApi {
 
   /** Matching entries, newest first. */
   #select(parameters: URLSearchParams): FakeEntry[] {
-    const matches = this.#matches(parameters.get('query') ?? '')
-    const [from, until] = [parameters.get('from') ?? '', parameters.get('until') ?? '']
-    return this.entries
-      .filter((entry) => from <= entry.timestamp && entry.timestamp < until && matches(entry))
-      .toReversed()
+    const [text, from, until] = ['query', 'from', 'until'].map((name) => parameters.get(name) ?? '')
+    const key = JSON.stringify([text, from, until])
+    if (this.#selected.key === key) return this.#selected.entries
+    const matches = this.#matches(text ?? '')
+    const entries = this.entries.filter(
+      (entry) => (from ?? '') <= entry.timestamp && entry.timestamp < (until ?? '') && matches(entry),
+    )
+    this.#selected = { key, entries: entries.toReversed() }
+    return this.#selected.entries
   }
 
   #read(operation: string, parameters: URLSearchParams): string {
