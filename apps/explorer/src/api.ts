@@ -11,10 +11,14 @@ export class Problem extends Error {
   readonly retryAfterMs: number
 
   constructor(status: number, body: Readonly<Record<string, unknown>>, retryAfterMs = 0) {
-    super(String(body['title'] ?? `The server answered ${status}`))
+    const text = (name: string, absent: string): string => {
+      const value = body[name]
+      return typeof value === 'string' ? value : absent
+    }
+    super(text('title', `The server answered ${status}`))
     this.status = status
-    this.code = String(body['code'] ?? '')
-    this.detail = String(body['detail'] ?? '')
+    this.code = text('code', '')
+    this.detail = text('detail', '')
     this.errors = Array.isArray(body['errors']) ? (body['errors'] as Problem['errors']) : []
     this.retryAfterMs = retryAfterMs
   }

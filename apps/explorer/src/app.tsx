@@ -218,7 +218,7 @@ function Header() {
       <TimeControls />
       <button
         type="button"
-        class={`btn live ${live ? 'on' : ''}`}
+        class="btn live"
         aria-pressed={live}
         title="Follow new entries (l)"
         onClick={() => explorer.setLive(!live)}

@@ -11,6 +11,7 @@ const TICK_GAP = 90
 /** A shorter drag is a click. */
 const DRAG_PIXELS_MIN = 4
 
+const calmLevels = new Set(['info', 'debug', 'log'])
 const TIP_WIDTH = 216 + 12
 
 const add = (sum: number, one: number): number => sum + one
@@ -35,7 +36,7 @@ export function Legend() {
         <li key={level}>
           <button
             type="button"
-            class={`legend-level level-${level}`}
+            class={`level level-${level}`}
             title={`Only ${level}. With Shift: without it`}
             aria-pressed={hasTerm(explorer.view.value.query, termOf('level', level))}
             onClick={(event) => explorer.toggleFilter('level', level, event.shiftKey)}
@@ -120,9 +121,10 @@ export function Chart() {
       plot,
       levelOrder,
     )) {
-      context.globalAlpha =
-        under === undefined || (fromMs <= under && under < fromMs + shown.histogram.step_ms) ? 1 : 0.72
+      const isUnder = under === undefined || (fromMs <= under && under < fromMs + shown.histogram.step_ms)
       for (const { level, y, height: partHeight } of parts) {
+        // What stands out is what needs attention.
+        context.globalAlpha = (isUnder ? 1 : 0.7) * (calmLevels.has(level) ? 0.6 : 1)
         context.fillStyle = colour(level)
         // A line of the background separates the levels, also for those who do not see their colours.
         context.fillRect(x, y, barWidth, Math.max(1, partHeight - (partHeight > 3 ? 1 : 0)))
@@ -203,9 +205,9 @@ export function Chart() {
           if (drag.value !== undefined) drag.value = [drag.value[0], hover.value]
         }}
         onPointerUp={() => {
-          const [start, end] = drag.value ?? [0, 0]
+          const [begin, end] = drag.value ?? [0, 0]
           if (
-            Math.abs(xOf(start, range, size.value.width) - xOf(end, range, size.value.width)) >=
+            Math.abs(xOf(begin, range, size.value.width) - xOf(end, range, size.value.width)) >=
             DRAG_PIXELS_MIN
           )
             zoom()
@@ -228,7 +230,7 @@ export function Chart() {
             </span>
             <b>{plural(Object.values(sums).reduce(add, 0), 'entry', 'entries')}</b>
             {sortedLevels(sums).map((level) => (
-              <span class={`level-${level}`} key={level}>
+              <span class={`level level-${level}`} key={level}>
                 {level} {count(sums[level] ?? 0)}
               </span>
             ))}

@@ -68,7 +68,7 @@ function Field({ field, name, value }: ValueProps) {
       <span class="name">
         <EntryText text={name} oneLine />
       </span>
-      <LongText text={text} class={`value is-${kind} ${field === 'level' ? `level-${text}` : ''}`} />
+      <LongText text={text} class={`value is-${kind} ${field === 'level' ? `level level-${text}` : ''}`} />
       <span class="pair-actions">
         {actions.map(([icon, label, run]) => (
           <button
@@ -236,7 +236,7 @@ function Opened({ entry }: { entry: Entry }) {
           JSON
         </IconButton>
       </div>
-      <div class={`entry-message mono level-edge-${entry.level}`}>
+      <div class={`entry-message mono level-${entry.level}`}>
         <LongText class="" text={entry.message} marks={explorer.marks.value} />
       </div>
       <div class="pairs mono">
@@ -305,10 +305,10 @@ export function Details() {
         onClick={() => explorer.show({ selected: '' })}
       />
       {loading && <p class="hint">Reading the entry …</p>}
-      {problem !== undefined && (
+      {!loading && answer === undefined && (
         <div class="blank" role="alert">
-          <h2>{problem.message}</h2>
-          <p>{problem.detail}</p>
+          <h2>{problem?.message ?? 'There is no entry with this id'}</h2>
+          <p>{problem?.detail ?? 'It may have expired.'}</p>
         </div>
       )}
       {answer !== undefined && <Opened key={answer.id} entry={answer} />}

@@ -6,7 +6,7 @@ import { DAY_MS, duration, presets, wallTime } from './times.ts'
 import { count, EntryText, IconButton, plural, useShared } from './ui.tsx'
 import { drawnRows, nearsEnd, topToShow } from './window.ts'
 
-export const ROW_HEIGHT = 22
+const ROW_HEIGHT = 22
 /** More of a message does not fit into a row. */
 const ROW_CHARACTERS_MAX = 600
 /** A request that takes longer is shown to take long, and can be cancelled. */
@@ -49,7 +49,7 @@ function Row({
       role="row"
       aria-rowindex={index + 2}
       aria-selected={selected}
-      class={`row level-row-${entry.level} ${selected ? 'selected' : ''} ${active >= 0 ? 'cursor' : ''} ${entry.id === context ? 'origin' : ''}`}
+      class={`row level-${entry.level} ${selected ? 'selected' : ''} ${active >= 0 ? 'cursor' : ''} ${entry.id === context ? 'origin' : ''}`}
       style={{ top: `${index * ROW_HEIGHT}px` }}
       data-index={index}
     >
@@ -62,7 +62,7 @@ function Row({
         </>,
         'time',
       )}
-      {cell(1, <EntryText text={entry.level} oneLine />, `level level-${entry.level}`)}
+      {cell(1, <EntryText text={entry.level} oneLine />, 'level')}
       {columns.map((field, at) => {
         const value = fieldOf(entry, field)
         return cell(

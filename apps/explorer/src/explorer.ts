@@ -1,4 +1,4 @@
-import { computed, signal } from '@preact/signals'
+import { computed, type Signal, signal } from '@preact/signals'
 import { type Api, type Counts, type Fields, type Page, type Parameters, Problem } from './api.ts'
 import { type Histogram, widen } from './bars.ts'
 import { type Entry, shortName } from './entry.ts'
@@ -6,7 +6,7 @@ import { highlights, parseQuery, type QueryError } from '@sluice/query-language'
 import { toggleTerm } from './query-text.ts'
 import { RingBuffer } from './ring-buffer.ts'
 import { follow } from './tail.ts'
-import { isoOf, parseRange, parseTime, type TimeRange } from './times.ts'
+import { isoOf, parseRange, type TimeRange } from './times.ts'
 import { defaultView, readView, type View, writeView } from './view.ts'
 
 /** What is loaded, and how the answer describes itself. */
@@ -88,7 +88,7 @@ export class Explorer {
   readonly fields = signal<Asked<Fields>>({ loading: true })
   readonly facets = signal<Readonly<Record<string, Asked<Counts>>>>({})
   readonly tail = signal<Tail>(nothingTailed)
-  readonly detail = signal<Asked<Entry>>({ loading: false })
+  readonly detail = signal<Asked<Entry | undefined>>({ loading: false })
   readonly saved = signal<readonly string[]>([])
   readonly recent = signal<readonly string[]>([])
   /** The row that the keys are at. */
@@ -383,41 +383,42 @@ export class Explorer {
 
   async #loadChart(work: AbortSignal): Promise<void> {
     const range = this.range.value
-    this.chart.value = { ...this.chart.value, loading: true }
-    await this.#ask(
-      work,
-      this.api.get('histogram', this.parameters, work),
-      (histogram) => (this.chart.value = { loading: false, answer: { histogram, range } }),
-      (problem) => (this.chart.value = { loading: false, problem }),
-    )
+    const request = this.api.get('histogram', this.parameters, work)
+    await this.#load(work, this.chart, request, (histogram) => ({ histogram, range }))
   }
 
   async #loadCounts(work: AbortSignal): Promise<void> {
-    this.fields.value = { ...this.fields.value, loading: true }
     // One after the other: the list and the chart come first, and the server limits what runs at once.
     for (const field of this.view.value.facets) if (!work.aborted) await this.#countValues(field)
-    await this.#ask(
-      work,
-      this.api.get('fields', this.parameters, work),
-      ({ fields, ...rest }) => {
-        const short = fields.map(({ name, count }) => ({ name: shortName(name), count }))
-        this.fields.value = { loading: false, answer: { ...rest, fields: short } }
-      },
-      (problem) => (this.fields.value = { loading: false, problem }),
-    )
+    const request = this.api.get('fields', this.parameters, work)
+    await this.#load(work, this.fields, request, ({ fields, ...rest }) => ({
+      ...rest,
+      fields: fields.map(({ name, count }) => ({ name: shortName(name), count })),
+    }))
   }
 
   async #countValues(field: string): Promise<void> {
     const { signal: work } = this.#work
-    const set = (facet: Asked<Counts>): void => {
-      this.facets.value = { ...this.facets.value, [field]: facet }
-    }
-    set({ ...this.facets.value[field], loading: true })
-    await this.#ask(
+    const facet = signal<Asked<Counts>>(this.facets.value[field] ?? { loading: true })
+    const stop = facet.subscribe((value) => (this.facets.value = { ...this.facets.peek(), [field]: value }))
+    const request = this.api.get('values', { ...this.parameters, field, limit: FACET_VALUES }, work)
+    await this.#load(work, facet, request, (answer) => answer)
+    stop()
+  }
+
+  /** Keeps the last answer while the next one is on its way. */
+  #load<Answer, Shown>(
+    work: AbortSignal,
+    target: Signal<Asked<Shown>>,
+    request: Promise<Answer>,
+    show: (answer: Answer) => Shown,
+  ): Promise<void> {
+    target.value = { ...target.peek(), loading: true }
+    return this.#ask(
       work,
-      this.api.get('values', { ...this.parameters, field, limit: FACET_VALUES }, work),
-      (answer) => set({ loading: false, answer }),
-      (problem) => set({ loading: false, problem }),
+      request,
+      (answer) => (target.value = { loading: false, answer: show(answer) }),
+      (problem) => (target.value = { loading: false, problem }),
     )
   }
 
@@ -431,24 +432,8 @@ export class Explorer {
     }
     const { signal: work } = this.#work
     this.detail.value = { loading: true }
-    await this.#ask(
-      work,
-      this.api.get('context', { id: selected, before: 0, after_count: 0 }, work),
-      ({ entries }) => {
-        const answer = entries.find(({ id }) => id === selected)
-        this.detail.value =
-          answer === undefined
-            ? {
-                loading: false,
-                problem: new Problem(404, {
-                  title: 'There is no entry with this id',
-                  detail: 'It may have expired.',
-                }),
-              }
-            : { loading: false, answer }
-      },
-      (problem) => (this.detail.value = { loading: false, problem }),
-    )
+    const request = this.api.get('context', { id: selected, before: 0, after_count: 0 }, work)
+    await this.#load(work, this.detail, request, ({ entries }) => entries.find(({ id }) => id === selected))
   }
 
   /** Adds what arrives above the page that is listed. Draws a few times a second, however much arrives. */
@@ -534,17 +519,9 @@ export class Explorer {
   }
 
   /** Values or names for the search field, among the entries that match the rest of the query. */
-  async suggest(
-    field: string,
-    restOfQuery: string,
-    work: AbortSignal,
-  ): Promise<readonly { readonly value: string; readonly count: number }[]> {
+  async suggest(field: string, restOfQuery: string, work: AbortSignal): Promise<Counts['values']> {
     const query = 'errors' in parseQuery(restOfQuery) ? '' : restOfQuery
     const { values } = await this.api.get('values', { ...this.parameters, query, field, limit: 100 }, work)
     return values
-  }
-
-  timeOf(text: string): number | undefined {
-    return parseTime(text, this.api.nowMs(), this.view.value.zone)
   }
 }

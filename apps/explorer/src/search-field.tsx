@@ -27,6 +27,14 @@ const examples: readonly (readonly [text: string, note: string])[] = [
 ]
 const columns = ['level', 'service', 'environment', 'source', 'message', 'url', 'pathname', 'stack', 'id']
 
+const whole = (text: string, note: string): Suggestion => ({
+  text,
+  note,
+  query: text,
+  caret: text.length,
+  searches: true,
+})
+
 /** The text in its colours, under the input, whose own text is transparent. */
 function Coloured({ text, errors }: { text: string; errors: readonly QueryError[] }) {
   const parts = []
@@ -77,13 +85,6 @@ export function SearchField() {
   }
 
   function suggestWhole(): void {
-    const whole = (text: string, note: string): Suggestion => ({
-      text,
-      note,
-      query: text,
-      caret: text.length,
-      searches: true,
-    })
     const saved = explorer.saved.value.map((text) => whole(text, 'saved'))
     const recent = explorer.recent.value
       .filter((text) => !explorer.saved.value.includes(text))
@@ -128,8 +129,8 @@ export function SearchField() {
     }
     const start = text.slice(0, from).lastIndexOf(field)
     const rest = `${text.slice(0, start).replace(/-$/, '')} ${text.slice(end)}`.trim()
-    const offerValues = (values: Counts['values']): void => {
-      const matching = values.filter(({ value }) => contains(value))
+    const offerValues = (found: Counts['values']): void => {
+      const matching = found.filter(({ value }) => contains(value))
       matching.sort((a, b) => begins(a.value) - begins(b.value))
       offer(matching.map(({ value, count: times }) => complete(`${quoted(value)} `, value, count(times))))
     }
@@ -138,10 +139,13 @@ export function SearchField() {
     offer([])
     const work = new AbortController()
     asked.current = work
-    timer.current = setTimeout(async () => {
-      const found = await explorer.suggest(field, rest, work.signal).catch(() => [])
-      values.current = { key, values: found }
-      if (!work.signal.aborted && document.activeElement === element) offerValues(found)
+    timer.current = setTimeout(() => {
+      // Without values, a person types them.
+      const found = explorer.suggest(field, rest, work.signal).catch(() => [])
+      void found.then((list) => {
+        values.current = { key, values: list }
+        return work.signal.aborted || document.activeElement !== element || offerValues(list)
+      })
     }, PAUSE_MS)
     return undefined
   }
@@ -291,7 +295,7 @@ export function SearchField() {
         )}
         <button
           type="button"
-          class={`btn bare ${isSaved ? 'on' : ''}`}
+          class="btn bare"
           aria-pressed={isSaved}
           aria-label="Save this search (s)"
           title="Save this search (s)"

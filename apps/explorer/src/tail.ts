@@ -84,7 +84,7 @@ export async function follow(
         for (const { name, data } of reader.read(piece)) {
           const event = parseJsonExactly(data) as Completeness & { entries?: Entry[]; count?: number }
           if (name === 'entries' && event.entries !== undefined) listener.entries(event.entries)
-          if (name === 'skipped') listener.skipped(Number(event.count ?? 0))
+          if (name === 'skipped') listener.skipped(event.count ?? 0)
           if (typeof event.complete_until === 'string') listener.completeUntil(event.complete_until)
         }
       }

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 import {
+  isoOf,
   isRelative,
   isZone,
   browserZone,
@@ -20,6 +21,9 @@ const refreshChoices: readonly (readonly [seconds: number, label: string])[] = [
   [300, 'Every 5 minutes'],
 ]
 
+/** As it is in the URL: absolute times in UTC. */
+const exact = (text: string, ms: number): string => (isRelative(text.trim()) ? text.trim() : isoOf(ms))
+
 /** An absolute range as a person would type it. */
 const typed = (text: string): string =>
   isRelative(text) ? text : text.replace('T', ' ').replace(/(\.000)?Z$/, 'Z')
@@ -38,8 +42,6 @@ function RangeForm() {
       return
     }
     panel.value = ''
-    const exact = (text: string, ms: number): string =>
-      isRelative(text.trim()) ? text.trim() : new Date(ms).toISOString()
     explorer.show({
       from: exact(start.value, range.fromMs),
       until: exact(end.value, range.untilMs),

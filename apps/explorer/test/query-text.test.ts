@@ -1,12 +1,12 @@
 import { matcher, parseQuery, type QueriedEntry } from '@sluice/query-language'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { completionAt, hasTerm, termOf, toggleTerm, tokensOf } from '../src/query-text.ts'
 
-const matches = (query: string, entry: object): boolean => {
+const matches = (query: string, entry: QueriedEntry): boolean => {
   const parsed = parseQuery(query)
   if (!('query' in parsed)) throw new Error(`${query}: ${parsed.errors[0]?.message}`)
-  return matcher(parsed.query)(entry as QueriedEntry)
+  return matcher(parsed.query)(entry)
 }
 const entry = { id: '', timestamp: '', received_at: '', level: 'error', message: 'm', service: 'web' }
 

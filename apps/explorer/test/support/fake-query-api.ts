@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { matcher, parseQuery, type QueriedEntry } from '@sluice/query-language'
+import { matcher, parseQuery } from '@sluice/query-language'
 import { type FakeEntry, fakeEntry, randomFrom } from './fake-entries.ts'
 
 const dist = fileURLToPath(new URL('../../dist', import.meta.url))
@@ -140,7 +140,7 @@ export class FakeQueryApi {
     if ('errors' in parsed)
       throw new Refusal(400, 'invalid_query', 'The query cannot be parsed', { errors: parsed.errors })
     const matches = matcher(parsed.query)
-    return (entry) => matches(entry as unknown as QueriedEntry)
+    return (entry) => matches(entry)
   }
 
   /** Matching entries, newest first. */
