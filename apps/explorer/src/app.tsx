@@ -10,7 +10,17 @@ import { SearchField } from './search-field.tsx'
 import { nextTheme, shortcuts } from './shortcuts.ts'
 import { TimeControls } from './time-controls.tsx'
 import { duration, wallTime } from './times.ts'
-import { count, Icon, IconButton, plural, Popover, type Shared, SharedContext, useShared } from './ui.tsx'
+import {
+  count,
+  EntryText,
+  Icon,
+  IconButton,
+  plural,
+  Popover,
+  type Shared,
+  SharedContext,
+  useShared,
+} from './ui.tsx'
 
 function SignIn() {
   const { explorer } = useShared()
@@ -93,7 +103,7 @@ function Columns() {
               checked={columns.includes(name)}
               onChange={() => explorer.toggleIn('columns', name)}
             />
-            {name}
+            <EntryText text={name} oneLine />
           </label>
         ))}
       </div>

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { Counts } from './api.ts'
 import { parseQuery, type QueryError } from '@sluice/query-language'
 import { completionAt, quoted, tokensOf } from './query-text.ts'
-import { count, Icon, useShared } from './ui.tsx'
+import { count, EntryText, Icon, useShared } from './ui.tsx'
 
 interface Suggestion {
   readonly text: string
@@ -257,7 +257,9 @@ export function SearchField() {
                   accept(suggestion)
                 }}
               >
-                <span>{suggestion.text}</span>
+                <span>
+                  <EntryText text={suggestion.text} oneLine />
+                </span>
                 <span class="note">{suggestion.note}</span>
               </li>
             ))}
