@@ -22,6 +22,11 @@ export class Problem extends Error {
     this.errors = Array.isArray(body['errors']) ? (body['errors'] as Problem['errors']) : []
     this.retryAfterMs = retryAfterMs
   }
+
+  /** Whether the same request would be refused again. */
+  get isFinal(): boolean {
+    return this.status >= 400 && this.status < 429
+  }
 }
 
 /** What an answer says about itself. */

@@ -188,7 +188,9 @@ function TailBar() {
   return (
     <div class={`strip tail ${paused ? 'paused' : ''}`} role="status">
       {problem !== undefined ? (
-        <span class="warning">Reconnecting: {problem.message.toLowerCase()}</span>
+        <span class="warning">
+          {problem.isFinal ? 'Stopped' : 'Reconnecting'}: {problem.message.toLowerCase()}
+        </span>
       ) : paused ? (
         <span>
           Paused
@@ -296,6 +298,7 @@ export function EntryList() {
     const element = scroller.current
     if (element === null) return
     scroll.value = { top: element.scrollTop, height: element.clientHeight }
+    explorer.isAtTop.value = element.scrollTop < ROW_HEIGHT
     // A person who scrolls down reads: nothing may move.
     if (live && element.scrollTop > ROW_HEIGHT) explorer.pauseTail(true)
   }

@@ -91,6 +91,8 @@ export class Explorer {
   readonly detail = signal<Asked<Entry | undefined>>({ loading: false })
   readonly saved = signal<readonly string[]>([])
   readonly recent = signal<readonly string[]>([])
+  /** Whether the list shows its beginning. */
+  readonly isAtTop = signal(true)
   /** The row that the keys are at. */
   readonly cursor = signal(0)
   /** A short message at the bottom: "Copied". */
@@ -274,7 +276,12 @@ export class Explorer {
     const { refreshSeconds, live } = this.view.value
     const { signal: work } = this.#work
     if (live) this.#refreshTimer = setInterval(() => this.#refreshChart(work), TAIL_CHART_MS)
-    else if (refreshSeconds > 0) this.#refreshTimer = setInterval(() => this.run(true), refreshSeconds * 1000)
+    else if (refreshSeconds > 0)
+      this.#refreshTimer = setInterval(() => {
+        // What a person reads does not move, and an answer that takes longer than the interval is waited for.
+        if (!this.isAtTop.value) this.#refreshChart(work)
+        else if (!this.listed.value.loading) this.run(true)
+      }, refreshSeconds * 1000)
   }
 
   #refreshChart(work: AbortSignal): void {

@@ -95,7 +95,7 @@ export async function follow(
       const problem = error instanceof Problem ? error : new Problem(0, { title: 'The connection broke' })
       listener.connection(problem)
       // A query or key that is refused stays refused.
-      if ([400, 401, 403, 404, 422].includes(problem.status)) return
+      if (problem.isFinal) return
       reader.reconnect()
       const waitMs = problem.retryAfterMs || (RECONNECT_MS[failures] ?? RECONNECT_MS.at(-1) ?? 0)
       await new Promise((resolve) => setTimeout(resolve, waitMs))
