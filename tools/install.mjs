@@ -1,4 +1,5 @@
-// Installs the dependencies if they are missing or do not match the lockfile. Requires only Node 20 and npm. This file is plain
+// Installs the dependencies if they are missing or do not match the lockfile, and bundles the explorer if it has changed. Requires only
+// Node 20 and npm. This file is plain
 // JavaScript because it runs before the Node version that strips types is installed.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -40,3 +41,7 @@ if (!installed) {
   }
   writeFileSync(stamp, fingerprint)
 }
+
+// Loaded only now: it needs what was installed.
+const { buildExplorer } = await import('../apps/explorer/build.mjs')
+await buildExplorer()

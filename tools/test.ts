@@ -42,6 +42,13 @@ const parts: readonly Part[] = [
     prepare: ['tools/newer-nginx.sh', `${cache}/nginx`],
     path: ['nginx/bin'],
   },
+  {
+    name: 'explorer',
+    suites: ['system'],
+    filters: ['apps/explorer'],
+    prepare: ['tools/chromium.sh', `${cache}/chromium`],
+    path: ['chromium/bin'],
+  },
   // The Redis of Debian 12 has no WAITAOF.
   ...['redis8', 'valkey8'].map((server): Part => ({
     name: `failover-${server}`,
@@ -82,6 +89,8 @@ const checks = [
   ['oxfmt', '--check', '.'],
   ['oxlint', '--deny-warnings', '--report-unused-disable-directives'],
   ['tsc', '--noEmit'],
+  // In the browser, with its types and JSX.
+  ['tsc', '--noEmit', '-p', 'apps/explorer'],
   ['knip', '--no-progress'],
 ] as const
 

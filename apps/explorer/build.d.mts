@@ -1,0 +1,1 @@
+export function buildExplorer(): Promise<void>

@@ -1,0 +1,317 @@
+import { useSignal } from '@preact/signals'
+import { correlationOf, type Entry, isTree, leavesOf, textOf } from './entry.ts'
+import type { Explorer } from './explorer.ts'
+import { duration, offsetLabel, wallTime } from './times.ts'
+import { count, EntryText, Icon, IconButton, moveFocus, plural, useShared } from './ui.tsx'
+
+/** Metadata can have ten thousand members: more are drawn when they are asked for. */
+const MEMBERS_DRAWN = 100
+const OPEN_DEPTH = 2
+/** Lines of a longer message or stack are shown when they are asked for. */
+const TEXT_CHARACTERS_MAX = 4000
+
+const shownFirst = ['service', 'environment', 'source', 'url', 'pathname']
+const shownElsewhere = new Set([
+  'id',
+  'timestamp',
+  'received_at',
+  'level',
+  'message',
+  'stack',
+  'metadata',
+  ...shownFirst,
+])
+
+export async function copy(explorer: Explorer, text: string, what: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text)
+    explorer.say(`Copied ${what}`)
+  } catch {
+    explorer.say('The browser does not allow copying')
+  }
+}
+/** As it was sent, with all digits. */
+export const jsonOf = (entry: Entry): string => JSON.stringify(entry, null, 2)
+
+interface ValueProps {
+  readonly field: string
+  readonly name: string
+  readonly value: unknown
+}
+function Field({ field, name, value }: ValueProps) {
+  const { explorer } = useShared()
+  const text = textOf(value)
+  const kind = value === null ? 'null' : typeof value === 'object' ? 'number' : typeof value
+  const actions: readonly (readonly [
+    icon: 'plus' | 'minus' | 'columns' | 'copy',
+    label: string,
+    run: () => void,
+  ])[] = [
+    ['plus', 'Filter (f)', () => explorer.toggleFilter(field, text, false)],
+    ['minus', 'Exclude (x)', () => explorer.toggleFilter(field, text, true)],
+    ['columns', 'Column', () => explorer.toggleIn('columns', field)],
+    ['copy', 'Copy', () => void copy(explorer, text, name)],
+  ]
+  return (
+    <div
+      class="pair"
+      tabIndex={0}
+      role="group"
+      aria-label={name}
+      onKeyDown={(event) => {
+        const run = { f: actions[0]?.[2], x: actions[1]?.[2], y: actions[3]?.[2] }[event.key]
+        if (run === undefined || event.ctrlKey || event.metaKey) return
+        event.stopPropagation()
+        run()
+      }}
+    >
+      <span class="name">
+        <EntryText text={name} oneLine />
+      </span>
+      <LongText text={text} class={`value is-${kind} ${field === 'level' ? `level level-${text}` : ''}`} />
+      <span class="pair-actions">
+        {actions.map(([icon, label, run]) => (
+          <button
+            type="button"
+            key={icon}
+            class="btn bare"
+            tabIndex={-1}
+            aria-label={`${label} ${name}`}
+            title={label}
+            onClick={run}
+          >
+            <Icon name={icon} />
+          </button>
+        ))}
+      </span>
+    </div>
+  )
+}
+
+function LongText({ text, class: name, marks }: { text: string; class: string; marks?: readonly string[] }) {
+  const isWhole = useSignal(false)
+  const isCut = text.length > TEXT_CHARACTERS_MAX && !isWhole.value
+  return (
+    <span class={name}>
+      <EntryText
+        text={isCut ? text.slice(0, TEXT_CHARACTERS_MAX) : text}
+        {...(marks === undefined ? {} : { marks })}
+      />
+      {isCut && (
+        <button type="button" class="more" onClick={() => (isWhole.value = true)}>
+          … {count(text.length - TEXT_CHARACTERS_MAX)} more characters
+        </button>
+      )}
+    </span>
+  )
+}
+
+function Branch({ name, path, value, depth }: { name: string; path: string; value: object; depth: number }) {
+  const members = Array.isArray(value)
+    ? value.map((item, index) => [String(index), item as unknown] as const)
+    : Object.entries(value)
+  const isOpen = useSignal(depth < OPEN_DEPTH && members.length <= MEMBERS_DRAWN)
+  return (
+    <div class="branch">
+      <button
+        type="button"
+        class="branch-name"
+        aria-expanded={isOpen.value}
+        onClick={() => (isOpen.value = !isOpen.value)}
+      >
+        <Icon name={isOpen.value ? 'down' : 'right'} />
+        <EntryText text={name} oneLine />
+        <span class="hint">
+          {Array.isArray(value)
+            ? plural(members.length, 'item', 'items')
+            : plural(members.length, 'field', 'fields')}
+        </span>
+      </button>
+      {isOpen.value && (
+        <Members members={members} path={path} depth={depth + 1} isArray={Array.isArray(value)} />
+      )}
+    </div>
+  )
+}
+
+interface MembersProps {
+  readonly members: readonly (readonly [string, unknown])[]
+  readonly path: string
+  readonly depth: number
+  readonly isArray?: boolean
+}
+function Members({ members, path, depth, isArray = false }: MembersProps) {
+  const drawn = useSignal(MEMBERS_DRAWN)
+  return (
+    <div class={depth > 0 ? 'members' : ''}>
+      {members.slice(0, drawn.value).map(([name, value]) => {
+        // The language has no path into an array: its items are found by the path of the array.
+        const own = isArray ? path : path === '' ? name : `${path}.${name}`
+        return isTree(value) && Object.keys(value).length > 0 ? (
+          <Branch key={name} name={name} path={own} value={value} depth={depth} />
+        ) : (
+          <Field key={name} field={own} name={name} value={value} />
+        )
+      })}
+      {members.length > drawn.value && (
+        <button type="button" class="more" onClick={() => (drawn.value += 10 * MEMBERS_DRAWN)}>
+          {count(members.length - drawn.value)} more
+        </button>
+      )}
+    </div>
+  )
+}
+
+const isOfLibrary = (line: string): boolean =>
+  /^\s+at .*(?:node:|node_modules[/\\])|^\s+File ".*site-packages/.test(line)
+
+/** A stack, in which consecutive frames of libraries are one line until they are asked for. */
+function Stack({ stack }: { stack: string }) {
+  const isWhole = useSignal(false)
+  const groups: { lines: string[]; library: boolean }[] = []
+  for (const line of stack.split('\n')) {
+    const library = isOfLibrary(line)
+    const last = groups.at(-1)
+    if (last?.library === library) last.lines.push(line)
+    else groups.push({ lines: [line], library })
+  }
+  return (
+    <pre class="stack mono" tabIndex={0} aria-label="Stack">
+      {groups.map(({ lines, library }, index) =>
+        library && lines.length > 1 && !isWhole.value ? (
+          <button type="button" class="more" key={index} onClick={() => (isWhole.value = true)}>
+            … {plural(lines.length, 'frame', 'frames')} of libraries
+          </button>
+        ) : (
+          <LongText key={index} class={library ? 'library' : ''} text={`${lines.join('\n')}\n`} />
+        ),
+      )}
+    </pre>
+  )
+}
+
+function Opened({ entry }: { entry: Entry }) {
+  const { explorer } = useShared()
+  const { zone, context } = explorer.view.value
+  const { date, time, fraction } = wallTime(entry.timestamp, zone)
+  const latencyMs = Date.parse(entry.received_at) - Date.parse(entry.timestamp)
+  const correlation = correlationOf(entry)
+  const columns = [...shownFirst, ...Object.keys(entry).filter((name) => !shownElsewhere.has(name))].filter(
+    (name) => entry[name] !== undefined,
+  )
+  const metadata = Object.entries(entry.metadata ?? {})
+  const fields = entry.metadata === undefined ? 0 : [...leavesOf(entry.metadata)].length
+  return (
+    <>
+      <div class="actions">
+        <IconButton
+          icon="around"
+          label="Entries around this one (c)"
+          pressed={context === entry.id}
+          onClick={() => explorer.show({ context: entry.id })}
+        >
+          Context
+        </IconButton>
+        {correlation !== undefined && (
+          <IconButton
+            icon="search"
+            label={`All entries with this ${correlation[0]} (o)`}
+            onClick={() => explorer.search(`${correlation[0]}:${JSON.stringify(correlation[1])}`)}
+          >
+            Same {correlation[0]}
+          </IconButton>
+        )}
+        <IconButton
+          icon="link"
+          label="Copy the link to this entry (p)"
+          onClick={() => void copy(explorer, explorer.linkTo(entry), 'the link')}
+        >
+          Link
+        </IconButton>
+        <IconButton
+          icon="copy"
+          label="Copy the entry as JSON (y)"
+          onClick={() => void copy(explorer, jsonOf(entry), 'the entry')}
+        >
+          JSON
+        </IconButton>
+      </div>
+      <div class={`entry-message mono level-${entry.level}`}>
+        <LongText class="" text={entry.message} marks={explorer.marks.value} />
+      </div>
+      <div class="pairs mono">
+        <div class="pair plain">
+          <span class="name">time</span>
+          <span class="value">
+            {date} {time}.{fraction}{' '}
+            <span class="hint">{offsetLabel(Date.parse(entry.timestamp), zone)}</span>
+          </span>
+        </div>
+        <div class="pair plain">
+          <span class="name">received</span>
+          <span class="value" title={entry.received_at}>
+            {latencyMs < 0 ? `${duration(-latencyMs)} earlier` : `${duration(latencyMs)} later`}
+          </span>
+        </div>
+        <Field field="level" name="level" value={entry.level} />
+        {columns.map((name) => (
+          <Field key={name} field={name} name={name} value={entry[name]} />
+        ))}
+        <Field field="id" name="id" value={entry.id} />
+      </div>
+      {typeof entry['stack'] === 'string' && (
+        <>
+          <h2>
+            Stack
+            <IconButton
+              icon="copy"
+              class="bare"
+              label="Copy the stack"
+              onClick={() => void copy(explorer, String(entry['stack']), 'the stack')}
+            />
+          </h2>
+          <Stack stack={entry['stack']} />
+        </>
+      )}
+      {metadata.length > 0 && (
+        <>
+          <h2>
+            Metadata <span class="hint">{plural(fields, 'field', 'fields')}, as sent</span>
+          </h2>
+          <div class="pairs mono">
+            <Members members={metadata} path="" depth={0} />
+          </div>
+        </>
+      )}
+    </>
+  )
+}
+
+export function Details() {
+  const { explorer } = useShared()
+  const { loading, answer, problem } = explorer.detail.value
+  return (
+    <aside
+      id="details"
+      class="details"
+      aria-label="Details of the entry"
+      tabIndex={-1}
+      onKeyDown={(event) => moveFocus(event, event.currentTarget)}
+    >
+      <IconButton
+        icon="close"
+        label="Close the details (Esc)"
+        class="bare close"
+        onClick={() => explorer.show({ selected: '' })}
+      />
+      {loading && <p class="hint">Reading the entry …</p>}
+      {!loading && answer === undefined && (
+        <div class="blank" role="alert">
+          <h2>{problem?.message ?? 'There is no entry with this id'}</h2>
+          <p>{problem?.detail ?? 'It may have expired.'}</p>
+        </div>
+      )}
+      {answer !== undefined && <Opened key={answer.id} entry={answer} />}
+    </aside>
+  )
+}

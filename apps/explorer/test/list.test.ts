@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest'
+import { RingBuffer } from '../src/ring-buffer.ts'
+import { drawnRows, nearsEnd, topToShow } from '../src/window.ts'
+
+const scroll = { top: 0, height: 220, rowHeight: 22, count: 100_000 }
+
+describe('the window of a list', () => {
+  it('has the visible rows and some around them', () => {
+    expect(drawnRows(scroll, 5)).toEqual({ first: 0, end: 15 })
+    expect(drawnRows({ ...scroll, top: 1_100_011 }, 5)).toEqual({ first: 49_995, end: 50_016 })
+    expect(drawnRows({ ...scroll, top: 2_199_780 }, 5)).toEqual({ first: 99_985, end: 100_000 })
+  })
+
+  it('is empty if the list is, or became shorter than what is scrolled', () => {
+    expect(drawnRows({ ...scroll, count: 0 })).toEqual({ first: 0, end: 0 })
+    expect(drawnRows({ ...scroll, top: 99_999, count: 3 })).toEqual({ first: 3, end: 3 })
+  })
+
+  it('moves as little as shows a row', () => {
+    expect(topToShow({ ...scroll, top: 440 }, 25)).toBe(440)
+    expect(topToShow({ ...scroll, top: 440 }, 10)).toBe(220)
+    expect(topToShow({ ...scroll, top: 440 }, 40)).toBe(682)
+  })
+
+  it('asks for more near the end', () => {
+    expect(nearsEnd(scroll)).toBe(false)
+    expect(nearsEnd({ ...scroll, count: 50 })).toBe(true)
+  })
+})
+
+describe('a ring buffer', () => {
+  it('keeps the newest items, and counts those that it drops', () => {
+    const ring = new RingBuffer<number>(3)
+    for (const item of [1, 2, 3, 4, 5]) ring.push(item)
+    expect([ring.size, ring.dropped]).toEqual([3, 2])
+    expect(ring.take()).toEqual([5, 4, 3])
+    expect([ring.size, ring.dropped]).toEqual([0, 0])
+    ring.push(6)
+    expect(ring.take()).toEqual([6])
+  })
+})
