@@ -38,7 +38,7 @@ export class ReadAccess {
       const isForeign = origin !== undefined && (!URL.canParse(origin) || new URL(origin).host !== host)
       if (isForeign || !sitesAllowed.has(headers['sec-fetch-site'])) throw new Problem('cross_origin')
     })
-    app.get(SESSION_PATH, (request) => this.projectOf(request).then(({ id }) => ({ project: id })))
+    app.get(SESSION_PATH, (request) => this.projectOf(request).then(({ id }) => ({ project_id: id })))
     app.post(SESSION_PATH, async (request, reply) => {
       const { key } = (request.body ?? {}) as { readonly key?: unknown }
       if (typeof key !== 'string') throw new Problem('invalid_body')
@@ -46,7 +46,7 @@ export class ReadAccess {
       const keyHash = hashApiKey(key)
       const project = await this.#authenticator.authenticateHash(keyHash, { ip: request.ip })
       await this.#begin(keyHash, request, reply)
-      return { project: project.id }
+      return { project_id: project.id }
     })
     app.delete(SESSION_PATH, async (request, reply) => {
       const token = SESSION_COOKIE.exec(request.headers.cookie ?? '')?.[1]

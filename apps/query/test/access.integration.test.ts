@@ -65,14 +65,14 @@ describe('a session', () => {
     const { project, key } = api.addProject()
     await store(clickhouse, [{ projectId: project.id }])
     const response = await signIn(key)
-    expect(await response.json()).toEqual({ project: project.id })
+    expect(await response.json()).toEqual({ project_id: project.id })
     expect(response.headers.get('set-cookie')).toMatch(
       /^sluice_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/,
     )
     const headers = { cookie: `a=b; ${cookieOf(response)}` }
     const logs = (await (await request('/v1/query/logs', { headers })).json()) as { entries: unknown[] }
     expect(logs.entries).toHaveLength(1)
-    expect(await (await request('/v1/query/session', { headers })).json()).toEqual({ project: project.id })
+    expect(await (await request('/v1/query/session', { headers })).json()).toEqual({ project_id: project.id })
     expect((await request('/v1/query/session', { method: 'DELETE', headers })).status).toBe(204)
     expect(await codeOf(await request('/v1/query/logs', { headers }))).toBe('unauthorized')
     // Redis never had the token or the key.
@@ -117,7 +117,7 @@ describe('a session', () => {
     const cookies = responses.map(cookieOf).filter((cookie) => cookie !== '')
     expect(cookies).toHaveLength(1)
     const session = await request('/v1/query/session', { headers: { cookie: cookies.join('') } })
-    expect(await session.json()).toEqual({ project: project.id })
+    expect(await session.json()).toEqual({ project_id: project.id })
   })
 })
 
