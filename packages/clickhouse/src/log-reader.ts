@@ -79,7 +79,7 @@ export class LogReader {
     signal.throwIfAborted()
     try {
       const result = await this.#client.query({
-        query: sql(`FROM ${logsTable} WHERE project_id = {project:String}`),
+        query: sql(`FROM ${logsTable} PREWHERE project_id = {project:String}`),
         query_params: { ...parameters, project: projectId },
         format: 'JSONEachRow',
         // A query of a user may be too long for a URL.

@@ -127,7 +127,7 @@ function pathSql(path: readonly string[], test: Test, bind: Bind): string {
     `${json}, ${keys.map((key) => bind('String', key)).join(', ')}`
   const needles = hasNeedle(needlesOfTest(path, test), bind)
   const conditions = names.map((keys, index) => {
-    const isPossible = [...needles, ...(index === 0 ? [] : hasNeedle(needlesOf(keys.slice(-1)), bind))]
+    const isPossible = index === 0 ? [] : hasNeedle(needlesOf(keys.slice(-1)), bind)
     const json = isPossible.length === 0 ? 'metadata_text' : `if(${all(isPossible)}, metadata_text, '{}')`
     const value = valueIn(json, keys)
     const raw = `JSONExtractRaw(${value})`
@@ -146,7 +146,7 @@ function pathSql(path: readonly string[], test: Test, bind: Bind): string {
     ]
     return `if(${raw} = '' OR startsWith(${raw}, '['), ${any(rare)}, ${scalarSql(raw, test, bind)})`
   })
-  return conditions.length > 1 ? `greatest(${conditions.join(', ')})` : conditions.join('')
+  return all([...needles, conditions.length > 1 ? `greatest(${conditions.join(', ')})` : conditions.join('')])
 }
 
 function hasNeedle(needles: string[] | undefined, bind: Bind): string[] {

@@ -33,11 +33,20 @@ export function equalTexts(texts: readonly string[]): string[] {
   return [...new Set(texts.flatMap((text) => (isNumber(text) ? [text, numberText(text)] : [text])))]
 }
 
+/** Fewer digits are frequent. More would be too many needles for ClickHouse, which takes 255. */
+const POINTED_MIN = 3
+const POINTED_MAX = 20
+
+/** Without sign, point, exponent, and zeros at both ends. */
+const significantDigits = (number: string): string =>
+  number.replace(/[eE].*/, '').replaceAll(/[-.]/g, '').replaceAll(/^0+|0+$/g, '')
+
 /**
  * Strings of which the JSON of the metadata has one if it has a value or a name with one of these texts. They reject almost every entry
  * before its JSON is parsed.
  *
- * A text can be written as it is, or with escapes. A number can also have an exponent, behind its last digit or a zero.
+ * A text can be written as it is, or with escapes. A number can also have an exponent. Then it has the same digits, with a point between any
+ * two of them, or, what many texts have, an exponent behind its last digit or a zero.
  *
  * @returns undefined if any JSON is possible
  */
@@ -47,9 +56,15 @@ export function needlesOf(texts: readonly string[]): string[] | undefined {
     // A quote, a backslash and a control character are always escaped.
     const [run = ''] = (text.match(/[^"\\\p{Cc}]+/gu) ?? []).toSorted((a, b) => b.length - a.length)
     if (run === '') return undefined
+    const digits = isNumber(text) ? significantDigits(text) : ''
+    if (digits.length >= POINTED_MIN && digits.length <= POINTED_MAX) {
+      for (let end = 1; end <= digits.length; end += 1)
+        needles.add(`${digits.slice(0, end)}.${digits.slice(end)}`.replace(/\.$/, ''))
+      continue
+    }
     needles.add(run)
     if (run.includes('/')) needles.add('\\/')
-    const digit = isNumber(text) ? /[1-9](?=[0.]*(?:[eE]|$))/.exec(text)?.[0] : undefined
+    const digit = digits.at(-1)
     if (digit !== undefined) for (const end of ['e', 'E']) needles.add(`${digit}${end}`).add(`0${end}`)
   }
   return [...needles]

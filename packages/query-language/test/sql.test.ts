@@ -13,7 +13,7 @@ const words =
 const types = new Set(['String', 'UUID', 'Float64', 'Int256', "DateTime64(6, 'UTC')", 'Array(String)'])
 /** The literals of the SQL about nothing but columns and paths, whatever is asked. */
 const literals = [
-  'a:1 OR a:x* OR a:>4 OR a:>99999999999999999 OR a:>x OR a:* OR level:* OR stack:4*',
+  'a.b:1 OR a:x* OR a:>4 OR a:>99999999999999999 OR a:>x OR a:* OR level:* OR stack:4*',
 ].flatMap((text) => toSql(queryOf(text)).sql.match(/'(?:[^'\\]|\\.)*'/g) ?? [])
 const known = new Set([
   ...words.split(' '),
