@@ -43,6 +43,7 @@ if (chosen.length === 0 || lines.length === 0) commandLine.fail('no such option,
 const TIMEOUT_MS = 600_000
 const ROUNDS = 7
 const SOURCE = 'source'
+const DROP_INDEXES = 'DROP INDEX IF EXISTS words, DROP INDEX IF EXISTS values'
 /** As large as the batches of a worker at 60,000 entries per second. */
 const insertSettings = {
   max_threads: 1,
@@ -89,7 +90,7 @@ try {
     if (found.length === 2) cells.push(found)
     return found
   }
-  for (const [name, { alter = [], settings = {}, after = [] }] of chosen) {
+  for (const [name, { alter = [], settings = {}, after = [], undo = DROP_INDEXES }] of chosen) {
     await command(`TRUNCATE TABLE ${logsTable}`)
     for (const change of alter) await command(`ALTER TABLE ${logsTable} ${change}`)
     await command(`SYSTEM STOP MERGES ${logsTable}`)
@@ -127,7 +128,7 @@ try {
       row(search, 'ms').push(`${wall} (${cpu})`)
     }
     process.stderr.write(`${alignColumns(cells).join('\n')}\n\n`)
-    await command(`ALTER TABLE ${logsTable} DROP INDEX IF EXISTS words, DROP INDEX IF EXISTS values`)
+    await command(`ALTER TABLE ${logsTable} ${undo}`)
   }
   console.log(alignColumns(cells).join('\n'))
 } finally {

@@ -8,6 +8,8 @@ interface Option {
   readonly settings?: Readonly<Record<string, string>>
   /** What is altered after the merges. */
   readonly after?: readonly string[]
+  /** What is altered for the next option. By default, the indexes are dropped. */
+  readonly undo?: string
 }
 
 const WORDS = "ADD INDEX words lower(message) TYPE text(tokenizer = 'splitByNonAlpha')"
@@ -15,6 +17,7 @@ const notByInserts = { exclude_materialize_skip_indexes_on_insert: 'words' }
 
 export const options: Readonly<Record<string, Option>> = {
   default: {},
+  lz4: { alter: ['MODIFY COLUMN message CODEC(LZ4)'], undo: 'MODIFY COLUMN message CODEC(ZSTD(1))' },
   bloom: { alter: ['ADD INDEX words lower(message) TYPE tokenbf_v1(32768, 3, 0)'] },
   text: { alter: [WORDS] },
   'text-by-merges': { alter: [WORDS], settings: notByInserts },
@@ -36,24 +39,29 @@ const COLUMNS =
 const REQUEST_ID = 'hex(cityHash64(toUInt64(777), 0))'
 
 const page = (where: string): string =>
-  `SELECT ${COLUMNS} FROM ${logsTable} WHERE ${where} ORDER BY timestamp DESC, id DESC LIMIT 100`
+  `SELECT ${COLUMNS} FROM ${logsTable} PREWHERE ${where} ORDER BY timestamp DESC, toUInt128(id) DESC LIMIT 100`
 const top = (value: string): string =>
-  `SELECT ${value} AS value, count() AS n FROM ${logsTable} WHERE ${DAY} GROUP BY value ORDER BY n DESC LIMIT 20`
+  `SELECT ${value} AS value, count() AS n FROM ${logsTable} PREWHERE ${DAY} GROUP BY value ORDER BY n DESC LIMIT 20`
 
+/** The condition of `apps/query` is no use of an index. */
+const inMetadata = (option: string): string =>
+  option === 'metadata'
+    ? `hasToken(metadata_text, ${REQUEST_ID})`
+    : `multiSearchAny(metadata_text, ['\\\\u', ${REQUEST_ID}])`
 const contains = (text: string): string => `lower(message) LIKE '%${text}%'`
 
-/** What a reader asks for: statements by what they find. Only a Bloom filter needs another one, for whole words. */
+/** What a reader asks for: statements like those of `apps/query` by what they find. Only a Bloom filter needs another one, for whole words. */
 export function searches(option: string): Readonly<Record<string, string>> {
   const word = option === 'bloom' ? "hasToken(lower(message), 'zanzibarquux')" : contains('zanzibarquux')
   return {
     'newest 100 of an hour': page(HOUR),
     'newest 100 of a day, two fields': page(`${DAY} AND level = 'error' AND service = 'service-7'`),
-    'counts of a day by level': `SELECT toStartOfInterval(timestamp, INTERVAL 24 MINUTE) AS start, level, count() FROM ${logsTable} WHERE ${DAY} GROUP BY start, level`,
+    'counts of a day by level': `SELECT toStartOfInterval(timestamp, INTERVAL 24 MINUTE) AS start, level, count() FROM ${logsTable} PREWHERE ${DAY} GROUP BY start, level`,
     'rare word, a day': page(`${DAY} AND ${word}`),
     'rare word, all days': page(`${PROJECT} AND ${word}`),
     'part of a word, a day': page(`${DAY} AND ${contains('nzibarqu')}`),
     'value of metadata, a day': page(
-      `${DAY} AND hasToken(metadata_text, ${REQUEST_ID}) AND JSONExtractString(metadata_text, 'requestId') = ${REQUEST_ID}`,
+      `${DAY} AND ${inMetadata(option)} AND JSONExtractString(metadata_text, 'requestId') = ${REQUEST_ID}`,
     ),
     'values of a column, a day': top('service'),
     'values of metadata, a day': top("JSONExtractString(metadata_text, 'host')"),

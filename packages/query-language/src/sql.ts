@@ -118,20 +118,15 @@ const QUOTED_TEXT =
   `extractAll(metadata_text, '${escaped(TOKENS)}')))`
 
 /**
- * ClickHouse computes an expression again in each operand of AND and OR, which it evaluates for the remaining rows only. So what has no needle
- * is replaced by an empty object, and the value is extracted once, outside of such operands.
+ * ClickHouse computes an expression again in each operand of AND and OR, which it evaluates for the remaining rows only. So the needles come
+ * first, and the value is extracted once, as the argument of a lambda.
  */
 function pathSql(path: readonly string[], test: Test, bind: Bind): string {
   const names = namesOf(path)
   const valueIn = (json: string, keys: readonly string[]): string =>
     `${json}, ${keys.map((key) => bind('String', key)).join(', ')}`
-  const needles = hasNeedle(needlesOfTest(path, test), bind)
   const conditions = names.map((keys, index) => {
-    const isPossible = index === 0 ? [] : hasNeedle(needlesOf(keys.slice(-1)), bind)
-    const json = isPossible.length === 0 ? 'metadata_text' : `if(${all(isPossible)}, metadata_text, '{}')`
-    const value = valueIn(json, keys)
-    const raw = `JSONExtractRaw(${value})`
-    const isUnread = `${raw} = '' AND NOT isValidJSON(${json})`
+    const value = valueIn('metadata_text', keys)
     const inQuoted =
       test.type === 'exists'
         ? any(names.map((other) => scalarSql(`JSONExtractRaw(${valueIn('j', other)})`, test, bind)))
@@ -140,13 +135,16 @@ function pathSql(path: readonly string[], test: Test, bind: Bind): string {
             test,
             bind,
           )
+    const isUnread = "r = '' AND NOT isValidJSON(metadata_text)"
     const rare = [
-      `(startsWith(${raw}, '[') AND ${existsSql(`JSONExtractArrayRaw(${value})`, test, bind)})`,
+      `(startsWith(r, '[') AND ${existsSql(`JSONExtractArrayRaw(${value})`, test, bind)})`,
       ...(index === 0 ? [`(${isUnread} AND arrayExists(j -> ${inQuoted}, [${QUOTED_TEXT}]))`] : []),
     ]
-    return `if(${raw} = '' OR startsWith(${raw}, '['), ${any(rare)}, ${scalarSql(raw, test, bind)})`
+    const passes = `if(r = '' OR startsWith(r, '['), ${any(rare)}, ${scalarSql('r', test, bind)})`
+    const needles = index === 0 ? [] : hasNeedle(needlesOf(keys.slice(-1)), bind)
+    return all([...needles, `arrayExists(r -> ${passes}, [JSONExtractRaw(${value})])`])
   })
-  return all([...needles, conditions.length > 1 ? `greatest(${conditions.join(', ')})` : conditions.join('')])
+  return all([...hasNeedle(needlesOfTest(path, test), bind), any(conditions)])
 }
 
 function hasNeedle(needles: string[] | undefined, bind: Bind): string[] {

@@ -39,7 +39,10 @@ const POINTED_MAX = 20
 
 /** Without sign, point, exponent, and zeros at both ends. */
 const significantDigits = (number: string): string =>
-  number.replace(/[eE].*/, '').replaceAll(/[-.]/g, '').replaceAll(/^0+|0+$/g, '')
+  number
+    .replace(/[eE].*/, '')
+    .replaceAll(/[-.]/g, '')
+    .replaceAll(/^0+|0+$/g, '')
 
 /**
  * Strings of which the JSON of the metadata has one if it has a value or a name with one of these texts. They reject almost every entry

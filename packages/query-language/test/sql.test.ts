@@ -9,11 +9,11 @@ import { queryOf } from './support/query-of.ts'
 const TOKEN = /\{q\d+:[^}]*\}|'(?:[^'\\]|\\.)*'|[A-Za-z_]\w*|\S/g
 const words =
   'NOT AND OR IN LIKE true false if has match lower startsWith trimBoth toFloat64OrZero toInt256OrZero multiSearchAny metadata_text ' +
-  'JSONExtractRaw JSONExtractString JSONExtractArrayRaw isValidJSON arrayExists arrayMap arrayConcat arrayStringConcat greatest extractAll concat e j t'
+  'JSONExtractRaw JSONExtractString JSONExtractArrayRaw isValidJSON arrayExists arrayMap arrayConcat arrayStringConcat extractAll concat e j r t'
 const types = new Set(['String', 'UUID', 'Float64', 'Int256', "DateTime64(6, 'UTC')", 'Array(String)'])
 /** The literals of the SQL about nothing but columns and paths, whatever is asked. */
 const literals = [
-  'a.b:1 OR a:x* OR a:>4 OR a:>99999999999999999 OR a:>x OR a:* OR level:* OR stack:4*',
+  'a:1 OR a:x* OR a:>4 OR a:>99999999999999999 OR a:>x OR a:* OR level:* OR stack:4*',
 ].flatMap((text) => toSql(queryOf(text)).sql.match(/'(?:[^'\\]|\\.)*'/g) ?? [])
 const known = new Set([
   ...words.split(' '),
