@@ -45,13 +45,21 @@ function chain(conditions: readonly string[], operator: string, none: string): s
 function querySql(query: Query, bind: Bind): string {
   if (query.type === 'all') return 'true'
   if (query.type === 'not') return `NOT ${querySql(query.operand, bind)}`
-  if (query.type === 'term') {
-    const { field, test } = query
-    return field.type === 'path' ? pathSql(field.path, test, bind) : columnSql(field.name, test, bind)
-  }
-  const operands = query.operands.map((operand) => querySql(operand, bind))
-  return query.type === 'and' ? all(operands) : any(operands)
+  if (query.type === 'or') return any(query.operands.map((operand) => querySql(operand, bind)))
+  return all(conjuncts(query, bind).toSorted((a, b) => costOf(a) - costOf(b)))
 }
+
+/** Conditions all of which must hold. ClickHouse evaluates each for the rows that remain after those before it. */
+function conjuncts(query: Query, bind: Bind): string[] {
+  if (query.type === 'and') return query.operands.flatMap((operand) => conjuncts(operand, bind))
+  if (query.type !== 'term') return [querySql(query, bind)]
+  const { field, test } = query
+  return field.type === 'path' ? pathSql(field.path, test, bind) : [columnSql(field.name, test, bind)]
+}
+
+/** Long texts are expensive to read, and JSON to parse. */
+const costOf = (sql: string): number =>
+  sql.includes('JSONExtract') ? 2 : /metadata_text|message|stack/.test(sql) ? 1 : 0
 
 function columnSql(column: QueryColumn, test: Test, bind: Bind): string {
   const kind = queryColumns[column]
@@ -121,7 +129,7 @@ const QUOTED_TEXT =
  * ClickHouse computes an expression again in each operand of AND and OR, which it evaluates for the remaining rows only. So the needles come
  * first, and the value is extracted once, as the argument of a lambda.
  */
-function pathSql(path: readonly string[], test: Test, bind: Bind): string {
+function pathSql(path: readonly string[], test: Test, bind: Bind): string[] {
   const names = namesOf(path)
   const valueIn = (json: string, keys: readonly string[]): string =>
     `${json}, ${keys.map((key) => bind('String', key)).join(', ')}`
@@ -144,7 +152,7 @@ function pathSql(path: readonly string[], test: Test, bind: Bind): string {
     const needles = index === 0 ? [] : hasNeedle(needlesOf(keys.slice(-1)), bind)
     return all([...needles, `arrayExists(r -> ${passes}, [JSONExtractRaw(${value})])`])
   })
-  return all([...hasNeedle(needlesOfTest(path, test), bind), any(conditions)])
+  return [...hasNeedle(needlesOfTest(path, test), bind), any(conditions)]
 }
 
 function hasNeedle(needles: string[] | undefined, bind: Bind): string[] {
