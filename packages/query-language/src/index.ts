@@ -1,0 +1,5 @@
+export { matcher, type QueriedEntry } from './match.ts'
+export { parseQuery, type ParseResult, type QueryError } from './parse.ts'
+export { highlights, queryColumns, queryLimits } from './query.ts'
+export type { Bound, Field, Query, QueryColumn, Term, Test } from './query.ts'
+export { toSql, type SqlCondition } from './sql.ts'
