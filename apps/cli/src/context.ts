@@ -14,6 +14,10 @@ export interface Context {
   readonly stdin: Readable
   readonly stdout: Output
   readonly stderr: Output
+  /** Shows a text in a pager, and waits for its end, if the text is longer than the screen. @returns whether it was shown */
+  readonly page: (text: string) => boolean
+  /** @returns whether a browser opens the page */
+  readonly browse: (url: string) => Promise<boolean>
   readonly nowMs: () => number
   readonly random: () => number
   /**

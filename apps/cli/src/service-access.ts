@@ -8,10 +8,12 @@ import { SLUICE } from './options.ts'
 
 type ClickHouseFlag = 'clickhouseUrl' | 'clickhouseUsername' | 'clickhouseDatabase'
 /** The connection options of the services that a command uses. */
-export type Flags = Partial<Record<'redisUrl' | 'prefix' | 'apiUrl' | 'apiKey' | ClickHouseFlag, string>>
+export type Flags = Partial<
+  Record<'redisUrl' | 'prefix' | 'apiUrl' | 'apiKey' | 'queryUrl' | ClickHouseFlag, string>
+>
 
 export type RedisAccess = Readonly<Awaited<ReturnType<typeof redisAccess>>>
-export type ApiAccess = Readonly<Awaited<ReturnType<typeof apiAccess>>>
+export type HttpAccess = Readonly<Awaited<ReturnType<typeof httpAccess>>>
 
 type SettingSources = Pick<Context, 'environment' | 'dataDirectory'>
 
@@ -59,23 +61,43 @@ export async function clickhouseAccess(
   return convertSettingsErrors(() => clickhouseAccessFrom(readSettings(clickhouseSettings, settings)))
 }
 
-export async function apiAccess(flags: Flags, sources: SettingSources) {
+const httpServices = {
+  api: {
+    name: 'API',
+    url: ['apiUrl', 'SLUICE_API_URL', '--api-url'],
+    key: 'SLUICE_API_KEY',
+    advice: 'keys create`, and set SLUICE_API_KEY or pass --api-key',
+  },
+  query: {
+    name: 'query API',
+    url: ['queryUrl', 'SLUICE_QUERY_URL', '--query-url'],
+    key: 'SLUICE_READ_KEY',
+    advice: 'keys create --scope read`, and set SLUICE_READ_KEY',
+  },
+} as const
+
+/** The address of the API that takes entries, or of the one that answers queries, and a key. */
+export async function httpAccess(service: keyof typeof httpServices, flags: Flags, sources: SettingSources) {
   const { environment } = sources
+  const {
+    name,
+    url: [urlName, variable, flag],
+    key: keyVariable,
+    advice,
+  } = httpServices[service]
   const known = await readLocalServices(sources)
-  const given = flags.apiUrl || environment['SLUICE_API_URL'] || known.apiUrl
-  const url = given ?? noAddress('API', 'SLUICE_API_URL', '--api-url')
+  const url = (flags[urlName] || environment[variable] || known[urlName]) ?? noAddress(name, variable, flag)
   // The address is not printed: it may contain a password.
   const { protocol = '', username = '', password = '' } = URL.parse(url) ?? {}
   if (!/^https?:$/.test(protocol))
-    throw new CliError('the address of the API must start with http:// or https://')
+    throw new CliError(`the address of the ${name} must start with http:// or https://`)
   if (username + password !== '')
-    throw new CliError('the address of the API must not contain a user or a password')
-  const key =
-    flags.apiKey ?? (environment['SLUICE_API_KEY'] || (url === known.apiUrl ? known.apiKey : undefined))
+    throw new CliError(`the address of the ${name} must not contain a user or a password`)
+  const given = (service === 'api' ? flags.apiKey : undefined) ?? environment[keyVariable]
+  const localKey = service === 'api' ? known.apiKey : known.readKey
+  const key = given || (url === known[urlName] ? localKey : undefined)
   if (key !== undefined) return { url, key }
-  throw new CliError(
-    `no API key is configured: create one with \`${SLUICE} keys create\`, and set SLUICE_API_KEY or pass --api-key`,
-  )
+  throw new CliError(`no key for the ${name} is configured: create one with \`${SLUICE} ${advice}`)
 }
 
 /** Invalid settings are reported to the user who set them. @throws CliError */
@@ -93,7 +115,9 @@ function noAddress(service: string, variable: string, flag: string): never {
   )
 }
 
-interface LocalServices extends Partial<Record<'apiUrl' | 'apiKey' | 'projectId' | 'redisUrl', string>> {
+interface LocalServices extends Partial<
+  Record<'apiUrl' | 'apiKey' | 'queryUrl' | 'readKey' | 'redisUrl', string>
+> {
   readonly clickhouse?: Partial<ClickHouseAccess>
 }
 

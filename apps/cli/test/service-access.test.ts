@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { apiAccess, clickhouseAccess, readLocalServices, redisAccess } from '../src/service-access.ts'
+import { clickhouseAccess, httpAccess, readLocalServices, redisAccess } from '../src/service-access.ts'
 
 const local = {
   apiUrl: 'http://127.0.0.1:3000',
@@ -27,7 +27,7 @@ describe('a setting comes', () => {
   test('from local.json by default', async () => {
     expect(await redisAccess({}, sources())).toEqual({ ...redisDefaults, url: local.redisUrl })
     expect(await clickhouseAccess({}, sources())).toEqual(local.clickhouse)
-    expect(await apiAccess({}, sources())).toEqual({ url: local.apiUrl, key: 'slk_local' })
+    expect(await httpAccess('api', {}, sources())).toEqual({ url: local.apiUrl, key: 'slk_local' })
   })
 
   test('from the environment, which overrides local.json', async () => {
@@ -50,7 +50,7 @@ describe('a setting comes', () => {
       memoryBytes: 2_000_000,
     })
     expect(await clickhouseAccess({}, given)).toEqual({ ...local.clickhouse, username: 'reader' })
-    expect(await apiAccess({}, given)).toMatchObject({ key: 'slk_mine' })
+    expect(await httpAccess('api', {}, given)).toMatchObject({ key: 'slk_mine' })
   })
 
   test('from a flag, which overrides the environment', async () => {
@@ -67,7 +67,7 @@ test('the credentials of the local services are not used with another address', 
   const url = 'http://elsewhere:8123'
   const access = { url, username: 'default', password: '', database: 'sluice' }
   expect(await clickhouseAccess({}, sources({ CLICKHOUSE_URL: url }))).toEqual(access)
-  await expect(apiAccess({ apiUrl: 'https://elsewhere' }, sources())).rejects.toThrow(
+  await expect(httpAccess('api', { apiUrl: 'https://elsewhere' }, sources())).rejects.toThrow(
     'no API key is configured',
   )
 })
@@ -79,10 +79,13 @@ test.each([
     'start the local services with `npm start`, set REDIS_URL, or pass --redis-url',
   ],
   [() => clickhouseAccess({}, nowhere), 'set CLICKHOUSE_URL'],
-  [() => apiAccess({}, nowhere), 'set SLUICE_API_URL'],
+  [() => httpAccess('api', {}, nowhere), 'set SLUICE_API_URL'],
   [() => redisAccess({ redisUrl: `http://u:${secret}@h` }, nowhere), 'the Redis URL must be redis://HOST'],
   [() => redisAccess({ redisUrl: 'redis://host', prefix: 'a b' }, nowhere), 'SLUICE_PREFIX'],
-  [() => apiAccess({ apiUrl: `http://u:${secret}@h` }, nowhere), 'must not contain a user or a password'],
+  [
+    () => httpAccess('api', { apiUrl: `http://u:${secret}@h` }, nowhere),
+    'must not contain a user or a password',
+  ],
 ])('%o is rejected with advice and without a secret', async (access, reason) => {
   const error = await access().catch(String)
   expect(error).toContain(reason)

@@ -6,12 +6,11 @@ import { randomUUID } from 'node:crypto'
 import { withClickHouse } from '../clickhouse-session.ts'
 import { type Context, INTERRUPTED_EXIT_CODE, type Output } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { logCondition, type LogFilter, type TimeRange } from '../logs/log-source.ts'
 import { requireYes, withConnections, withExamples } from '../options.ts'
+import { rowCondition, type RowFilter, withRowFilter } from '../rows/row-filter.ts'
 import { clickhouseAccess, type Flags, type RedisAccess, redisAccess } from '../service-access.ts'
 import { readRedis } from '../status/status.ts'
 import { escapeControls, formatCount } from '../terminal.ts'
-import { withLogFilter } from './logs.ts'
 
 const INTERVAL_MS = 1_000
 /** API processes accept entries of a deleted project until their caches expire. */
@@ -28,16 +27,15 @@ export function define(rows: Command, context: Context): void {
   const command = rows
     .command('delete')
     .description(
-      'permanently delete the rows and dead letters of a project that match all filters, which are those of `logs`; ' +
-        'without filters, all of them',
+      'permanently delete the rows and dead letters of a project that match all filters; without filters, all of them',
     )
     .requiredOption('--project <id>', 'project that the rows belong to; it may be deleted')
-  withLogFilter(command, context)
+  withRowFilter(command, context)
     .option('--yes', 'confirms that the rows are to be deleted')
     .action((given: RowDeletion) => deleteRows({ ...rows.opts(), ...given }, context))
 }
 
-interface RowDeletion extends Flags, LogFilter, Partial<TimeRange> {
+interface RowDeletion extends Flags, RowFilter {
   readonly project: string
   readonly yes?: true
 }
@@ -59,8 +57,8 @@ export async function deleteRows(
   const redis = await redisAccess(options, context)
   const access = await clickhouseAccess(options, context, redis)
   const tables = [
-    { table: deadLettersTable, ...logCondition(project, options, options, columnOfLetter) },
-    { table: logsTable, ...logCondition(project, options, options) },
+    { table: deadLettersTable, ...rowCondition(project, options, columnOfLetter) },
+    { table: logsTable, ...rowCondition(project, options) },
   ]
   const { stdout } = context
   const [letterCount, rowCount] = await withClickHouse(access, (client) =>

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import { expect, test } from 'vitest'
-import { metadataFilterLimits, parseMetadataFilter } from '../../src/logs/metadata-filter.ts'
+import { metadataFilterLimits, parseMetadataFilter } from '../../src/rows/metadata-filter.ts'
 
 test.each([
   ['user.id=42', [['user', 'id'], ['user.id']], '42', false],

@@ -1,0 +1,47 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { stripVTControlCharacters } from 'node:util'
+import { codeOf } from './errors.ts'
+
+/** How long a program that opens a browser may take to fail. */
+const BROWSER_START_MS = 2_000
+
+type Environment = Readonly<NodeJS.ProcessEnv>
+
+/** Shows text in `PAGER`, by default `less -R`, from its end. */
+export function pagerOf(
+  { isTTY, columns = 80, rows = 24 }: Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'rows'>,
+  environment: Environment,
+): (text: string) => boolean {
+  return (text) => {
+    const lines = stripVTControlCharacters(text).trimEnd().split('\n')
+    const height = lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / columns)), 0)
+    if (!isTTY || height < rows) return false
+    const [program = '', ...args] = (environment['PAGER'] || 'less -R +G').split(' ')
+    const env = { LESS: '-R', ...environment }
+    const { error } = spawnSync(program, args, { input: text, stdio: ['pipe', 'inherit', 'inherit'], env })
+    return codeOf(error) !== 'ENOENT'
+  }
+}
+
+const browsers: Readonly<Partial<Record<NodeJS.Platform, string>>> = { darwin: 'open', linux: 'xdg-open' }
+
+/** Opens a page in the browser of the desktop, if there is one. */
+export function browserOf(
+  platform: NodeJS.Platform,
+  environment: Environment,
+): (url: string) => Promise<boolean> {
+  return async (url) => {
+    const program = browsers[platform]
+    const hasDesktop = platform !== 'linux' || environment['DISPLAY'] || environment['WAYLAND_DISPLAY']
+    if (program === undefined || !hasDesktop) return false
+    const child = spawn(program, [url], { stdio: 'ignore', detached: true })
+    return new Promise((resolve) => {
+      child.once('error', () => resolve(false))
+      child.once('exit', (code) => resolve(code === 0))
+      setTimeout(() => {
+        child.unref()
+        resolve(true)
+      }, BROWSER_START_MS).unref()
+    })
+  }
+}
