@@ -1,4 +1,4 @@
-import { parseQuery } from '@sluice/query-language'
+import { namesOf, parseQuery } from '@sluice/query-language'
 
 /** An expression for the value of a field as text, '' if an entry does not have it. */
 export interface FieldSql {
@@ -14,7 +14,7 @@ const converted: Readonly<Record<string, string>> = {
 }
 
 /**
- * The field that a query names by this text. A name that is no column is a path in the metadata, whose dots may also be a part of a name.
+ * The field that a query names by this text. A name that is no column is a path in the metadata. Null is no value.
  *
  * @returns undefined if the text names no field
  */
@@ -26,9 +26,8 @@ export function fieldSql(text: string): FieldSql | undefined {
   const { field } = query
   if (field.type === 'column')
     return { sql: `toString(${converted[field.name] ?? field.name})`, parameters: {} }
-  const paths = field.path.length > 1 ? [field.path, [field.path.join('.')]] : [field.path]
   const parameters: Record<string, unknown> = {}
-  const values = paths.map((names, path) => {
+  const values = namesOf(field.path).map((names, path) => {
     const placeholders = names.map((name, index) => {
       parameters[`path${path}n${index}`] = name
       return `{path${path}n${index}:String}`
@@ -36,6 +35,6 @@ export function fieldSql(text: string): FieldSql | undefined {
     const place = ['metadata_text', ...placeholders].join(', ')
     return `if(JSONType(${place}) = 'String', JSONExtractString(${place}), JSONExtractRaw(${place}))`
   })
-  const [first = "''", second] = values
-  return { sql: second === undefined ? first : `if(${first} = '', ${second}, ${first})`, parameters }
+  const present = `arrayFirst(value -> value NOT IN ('', 'null'), [${values.join(', ')}])`
+  return { sql: present, parameters }
 }

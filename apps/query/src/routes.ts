@@ -126,7 +126,7 @@ export function queryRoutes(app: FastifyInstance, dependencies: QueryDependencie
   async function tooExpensive(error: ReadLimitError, selection: Selection): Promise<Problem> {
     const options = {
       signal: AbortSignal.timeout(routeLimits.estimateMs),
-      limits: { timeMs: routeLimits.estimateMs },
+      limits: { timeMs: routeLimits.estimateMs, rowsMax: 0, bytesMax: 0 },
     }
     const rows = await estimateRows(reader, selection, options).catch(() => undefined)
     const size = rows === undefined ? 'too much' : `about ${rows.toLocaleString('en-US')} entries`

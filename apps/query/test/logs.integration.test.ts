@@ -1,4 +1,6 @@
 import type { ClickHouseClient } from '@sluice/clickhouse'
+import { randomUUIDv7 } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openTestDatabase } from '../../../packages/clickhouse/test/test-database.ts'
 import { type Entry, store, TestQuery } from './support/test-query.ts'
@@ -98,5 +100,69 @@ describe('logs', () => {
     await store(clickhouse, [{ projectId: project.id, metadata }])
     const text = await (await api.get(key, 'logs')).text()
     expect(text).toContain(`"metadata":${metadata}}`)
+  })
+})
+
+/** Queries, and what they mean. */
+const queries: readonly (readonly [text: string, matches: (entry: Entry) => boolean])[] = [
+  ['', () => true],
+  ['needle', ({ message }) => message.includes('needle')],
+  ['level:error', ({ level }) => level === 'error'],
+  [
+    'level:(error OR warn) -service:web',
+    ({ level, service }) => /error|warn/.test(level) && service !== 'web',
+  ],
+  ['user.id:3', ({ metadata }) => (metadata as { user?: { id: number } } | undefined)?.user?.id === 3],
+  [
+    'n:>=100 NOT common',
+    ({ metadata, message }) => Number((metadata as { n?: number })?.n) >= 100 && !message.includes('common'),
+  ],
+  ['nothing-like-this', () => false],
+]
+
+describe('random entries', () => {
+  it('are found by each query, in pages and in the sums of a histogram', async () => {
+    const { project, key } = api.addProject()
+    const entries = newestFirst(await store(clickhouse, randomRows(project.id, 500, Math.random)))
+    for (const [query, matches] of queries) {
+      const expected = entries.filter(matches)
+      expect(await pages(key, { ...range, query, limit: '83' }), query).toEqual(expected)
+      const sums: { total: number; buckets: { counts: Record<string, number> }[] } = await api.json(
+        key,
+        'histogram',
+        { ...range, query },
+      )
+      expect(sums.total).toBe(expected.length)
+      for (const level of levels) {
+        const count = sums.buckets.reduce((sum, { counts }) => sum + (counts[level] ?? 0), 0)
+        expect(count).toBe(expected.filter((entry) => entry.level === level).length)
+      }
+    }
+  })
+
+  it('a query that cannot be parsed is rejected with the position of each error', async () => {
+    const { key } = api.addProject()
+    const response = await api.get(key, 'logs', { query: 'level:error (a' })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({
+      code: 'invalid_query',
+      errors: [{ position: expect.any(Number), message: expect.any(String) }],
+    })
+  })
+})
+
+describe('after', () => {
+  it('waits until the entry, and everything that was accepted before it, can be seen', async () => {
+    const { project, key } = api.addProject()
+    const id = randomUUIDv7()
+    api.completeMs = Date.now() - 1_000
+    const waiting = api.json<LogsAnswer>(key, 'logs', { after: id, from: '-1h' })
+    await store(clickhouse, [{ projectId: project.id, id, receivedMs: Date.now() }])
+    // It is stored, and something earlier may not be.
+    expect(await Promise.race([waiting, sleep(500, 'waits')])).toBe('waits')
+    api.completeMs = Date.now() + 10
+    const { entries, complete_until: completeUntil } = await waiting
+    expect(entries.map((entry) => entry.id)).toEqual([id])
+    expect(completeUntil).toBe(new Date(api.completeMs).toISOString())
   })
 })

@@ -1,6 +1,7 @@
 import { levels } from '@sluice/schema/limits'
 import { type Field, type Query, type QueryColumn, queryColumns, queryLimits, type Test } from './query.ts'
 import { periodOf } from './times.ts'
+import { isNumber } from './values.ts'
 
 /** An error in the text, at a position in UTF-16. */
 export interface QueryError {
@@ -42,8 +43,6 @@ const NOT_A_VALUE = /[:\\]|\/\//y
 /** A hyphen before anything else is text: `--verbose`, `->`, `a - b`. */
 const NEGATION = /-(?=[^\s)>-])/y
 const RANGE = /^(-?\d.*?)\.\.(.*)$/s
-/** The numbers of JSON. */
-export const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i
 const MESSAGE: Field = { type: 'column', name: 'message' }
 const ESCAPES: Readonly<Record<string, string>> = { '"': '"', '\\': '\\', n: '\n', r: '\r', t: '\t' }
@@ -188,18 +187,18 @@ class Parser {
         : { type: 'range', to: bound }
       return this.#checked(kind, test, start)
     }
-    if (word === '*') return { type: 'exists' }
-    if (quoted !== undefined) {
-      const isPrefix = this.#text[this.#at] === '*'
-      if (isPrefix) this.#at += 1
-      if (this.#peekWord() !== undefined && !/\s/.test(this.#text[this.#at - 1] ?? ''))
-        if (this.#take(WORD) !== undefined)
-          return this.#error(
-            position,
-            'Expected a space after the closing quote. Inside quotes, write \\" for a quote.',
-          )
+    const isPrefix = quoted !== undefined && this.#text[this.#at] === '*'
+    if (isPrefix) this.#at += 1
+    if (quoted !== undefined && this.#take(WORD) !== undefined)
+      return this.#error(
+        position,
+        'Expected a space after the closing quote. Inside quotes, write \\" for a quote.',
+      )
+    // Every text begins with the empty one.
+    if (word === '*' || (isPrefix && text === ''))
+      return isNamed ? { type: 'exists' } : { type: 'contains', text: '' }
+    if (quoted !== undefined)
       return this.#checked(kind, isPrefix ? { type: 'prefix', text } : this.#plain(kind, text), start)
-    }
     const star = text.indexOf('*')
     if (star !== -1 && star < text.length - 1)
       return this.#error(start + star, 'Only the end of a value can be *. Quote text that has one: "a*b".')
@@ -322,7 +321,7 @@ class Parser {
 }
 
 /** Whether a text can begin or end a range without quotes. */
-const isOrdered = (text: string): boolean => NUMBER.test(text) || periodOf(text) !== undefined
+const isOrdered = (text: string): boolean => isNumber(text) || periodOf(text) !== undefined
 
 function joined(type: 'and' | 'or', operands: readonly Query[]): Query {
   const [first] = operands

@@ -1,3 +1,4 @@
+import { ignoreErrors } from '@sluice/runtime'
 import type { FastifyReply } from 'fastify'
 import { once } from 'node:events'
 import type { Sink } from './viewer.ts'
@@ -15,9 +16,11 @@ export function openStream(reply: FastifyReply): Sink {
     'x-accel-buffering': 'no',
   } as Record<string, string>)
   raw.flushHeaders()
+  ignoreErrors(raw)
   const closed = once(raw, 'close')
   return {
-    write: (text) => void raw.write(text),
+    // It may have been closed during a query.
+    write: (text) => void (raw.writableEnded || raw.write(text)),
     get bufferedBytes() {
       return raw.writableLength
     },

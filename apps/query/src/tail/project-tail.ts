@@ -11,9 +11,13 @@ export const tailLimits = {
   pollMs: 1_000,
   /** How far back the shared query may begin. Viewers further behind have queries of their own: after a deployment, all viewers return at once. */
   sharedMs: 30_000,
-  /** The most that one query covers. ClickHouse sorts its entries in memory. Less, down to `spanMinMs`, if that is too much. */
+  /**
+   * The most that one query covers. ClickHouse sorts its entries in memory. Less, down to `spanMinMs`, if that is too much. A viewer that is
+   * behind goes on with more after a query with fewer than `sparseRows`.
+   */
   spanMs: 10_000,
   spanMinMs: 100,
+  sparseRows: 1_000,
   /** Different queries of viewers that are conditions of the shared query. With more, it reads all entries. */
   conditionsMax: 16,
   /** A key that is revoked stops working in five seconds. */
@@ -87,9 +91,14 @@ export class ProjectTail {
           if (completeMs - viewer.position.receivedMs <= tailLimits.sharedMs) shared.push(viewer)
           else void this.#catchUp(viewer)
         }
-        if (shared.length === 0 || (await this.#deliver(shared, completeMs)) >= completeMs) return
+        if (shared.length === 0) return
+        const { untilMs } = await this.#deliver(shared, completeMs, this.#spanMs)
+        this.#spanMs = tailLimits.spanMs
+        if (untilMs >= completeMs) return
       }
     } catch (error) {
+      if (error instanceof ReadLimitError)
+        this.#spanMs = Math.max(tailLimits.spanMinMs, Math.floor(this.#spanMs / 2))
       if (!this.#stopping.signal.aborted) logger.warn({ err: error }, 'tail waits')
     }
   }
@@ -115,10 +124,12 @@ export class ProjectTail {
     viewer.isBehind = true
     try {
       await permits.run(async () => {
+        let spanMs = this.#spanMs
         while (this.#viewers.has(viewer)) {
           const completeMs = await completePoint.until()
           if (completeMs === null || completeMs - viewer.position.receivedMs <= tailLimits.sharedMs) return
-          await this.#deliver([viewer], completeMs)
+          const { rows } = await this.#deliver([viewer], completeMs, spanMs)
+          if (rows < tailLimits.sparseRows) spanMs *= 2
           await viewer.options.sink.drained()
         }
       })
@@ -131,34 +142,32 @@ export class ProjectTail {
   }
 
   /** Reads a span of entries, and offers them to viewers. @returns the end of the span @throws as `LogReader.stream` */
-  async #deliver(viewers: readonly Viewer[], completeMs: number): Promise<number> {
+  async #deliver(
+    viewers: readonly Viewer[],
+    completeMs: number,
+    spanMs: number,
+  ): Promise<{ untilMs: number; rows: number }> {
     const { reader } = this.#dependencies
-    const [only] = viewers.length === 1 ? viewers : []
     const from = viewers.map(({ position }) => position).reduce((a, b) => (isAfter(a, b) ? b : a))
-    const untilMs = Math.min(completeMs, from.receivedMs + this.#spanMs)
+    const untilMs = Math.min(completeMs, from.receivedMs + spanMs)
     const groups = [...Map.groupBy(viewers, ({ options }) => options.text).values()]
+    let count = 0
     for (const viewer of viewers) viewer.expect(untilMs)
     if (untilMs > from.receivedMs) {
-      try {
-        const { signal } = this.#stopping
-        const limits = { rowsMax: 0, bytesMax: 0 }
-        const query = entriesAfter(from, untilMs, groups)
-        for await (const rows of reader.stream<EntryRow>(this.#projectId, query, { signal, limits })) {
-          offerAll(rows, groups)
-          if (only?.isBehind === true) await only.options.sink.drained()
-        }
-      } catch (error) {
-        if (error instanceof ReadLimitError)
-          this.#spanMs = Math.max(tailLimits.spanMinMs, Math.floor(this.#spanMs / 2))
-        throw error
+      const query = entriesAfter(from, untilMs, groups)
+      const options = { signal: this.#stopping.signal, limits: { rowsMax: 0, bytesMax: 0 } }
+      for await (const rows of reader.stream<EntryRow>(this.#projectId, query, options)) {
+        count += rows.length
+        offerAll(rows, groups)
+        // The others do not wait for one.
+        for (const viewer of viewers) if (viewer.isBehind) await viewer.options.sink.drained()
       }
-      this.#spanMs = tailLimits.spanMs
     }
     for (const viewer of viewers) {
       viewer.flush(endOf(untilMs))
       viewer.report(untilMs)
     }
-    return untilMs
+    return { untilMs, rows: count }
   }
 }
 

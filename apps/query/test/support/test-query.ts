@@ -119,6 +119,12 @@ export class TestQuery {
     return fetch(address, { ...init, headers: { authorization: `Bearer ${key}`, ...init.headers } })
   }
 
+  async status(key: string, path: string, parameters: Record<string, string> = {}): Promise<number> {
+    const response = await this.get(key, path, parameters)
+    await response.text()
+    return response.status
+  }
+
   async json<T>(key: string, path: string, parameters: Record<string, string> = {}): Promise<T> {
     const response = await this.get(key, path, parameters)
     const text = await response.text()

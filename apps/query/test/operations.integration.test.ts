@@ -1,0 +1,281 @@
+import type { ClickHouseClient } from '@sluice/clickhouse'
+import { randomUUIDv7 } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { connectAgain, openTestDatabase } from '../../../packages/clickhouse/test/test-database.ts'
+import { QuerySlots } from '../src/query-slots.ts'
+import { type Entry, type RowFields, store, TestQuery } from './support/test-query.ts'
+
+let clickhouse: ClickHouseClient
+let readers: ClickHouseClient
+let api: TestQuery
+
+beforeAll(async () => {
+  clickhouse = await openTestDatabase()
+  readers = await connectAgain(clickhouse, { connectionsMax: 16 })
+  api = new TestQuery(readers)
+  await api.listen()
+})
+afterAll(async () => {
+  await api.close()
+
+  await readers.close()
+  await clickhouse.close()
+})
+
+const START = Date.UTC(2026, 0, 1)
+const DAY_MS = 86_400_000
+const range = { from: '2026-01-01T00:00:00Z', until: '2026-01-02T00:00:00Z' }
+const services = ['web', 'api', '', 'say "hi", \\ \n']
+
+function makeRows(projectId: string, count: number): RowFields[] {
+  return Array.from({ length: count }, (_, index) => ({
+    projectId,
+    timestamp: `${new Date(START + ((index * 7_919_003) % DAY_MS)).toISOString().slice(0, -1)}${String(index % 1_000).padStart(3, '0')}Z`,
+    level: index % 5 === 0 ? 'error' : 'info',
+    message: `message ${index}`,
+    service: services[index % services.length] ?? '',
+    ...(index % 2 === 0 && { metadata: `{"user":{"id":${index % 3}},"tag":"t${index % 20}","__proto__":1}` }),
+  }))
+}
+
+const inTime = ({ timestamp, id }: Entry): string => `${timestamp}${id}`
+const oldestFirst = (entries: readonly Entry[]): Entry[] =>
+  entries.toSorted((a, b) => (inTime(a) < inTime(b) ? -1 : 1))
+
+interface HistogramAnswer {
+  readonly step_ms: number
+  readonly buckets: { from: string; counts: Record<string, number>; other?: number }[]
+  readonly total: number
+}
+
+describe('a project with entries', () => {
+  let key: string
+  let projectId: string
+  let entries: Entry[]
+
+  beforeAll(async () => {
+    const made = api.addProject()
+    key = made.key
+    projectId = made.project.id
+    entries = oldestFirst(await store(clickhouse, makeRows(projectId, 600)))
+    await store(clickhouse, makeRows(api.addProject().project.id, 100))
+  })
+
+  it.each([1, 2, 24, 60, 499, 500])(
+    'has a histogram of at most %s buckets whose sums agree',
+    async (buckets) => {
+      const answer: HistogramAnswer = await api.json(key, 'histogram', { ...range, buckets: String(buckets) })
+      expect(answer.total).toBe(600)
+      expect(answer.buckets.length).toBeLessThanOrEqual(buckets)
+      for (const { from, counts } of answer.buckets) {
+        const start = Date.parse(from)
+        expect(start % answer.step_ms).toBe(0)
+        const within = entries.filter(({ timestamp }) => {
+          const ms = Date.parse(timestamp)
+          return ms >= start && ms < start + answer.step_ms
+        })
+        const expected = Object.fromEntries(
+          Object.entries(Object.groupBy(within, ({ level }) => level)).map(([level, all = []]) => [
+            level,
+            all.length,
+          ]),
+        )
+        expect(counts).toEqual(expected)
+      }
+    },
+  )
+
+  it('has a histogram by a path in the metadata: others are counted together, and absent ones as an empty value', async () => {
+    const answer: HistogramAnswer = await api.json(key, 'histogram', { ...range, by: 'tag', buckets: '1' })
+    const [bucket] = answer.buckets
+    // Ten values of 30 each, and 300 entries without a tag.
+    expect(bucket?.counts['']).toBe(300)
+    expect(Object.keys(bucket?.counts ?? {})).toHaveLength(10)
+    const sum = Object.values(bucket?.counts ?? {}).reduce((a, b) => a + b, bucket?.other ?? 0)
+    expect(sum).toBe(600)
+    const byUser: HistogramAnswer = await api.json(key, 'histogram', {
+      ...range,
+      by: 'metadata.user.id',
+      buckets: '1',
+    })
+    expect(byUser.buckets[0]?.counts).toEqual({ '': 300, 0: 100, 1: 100, 2: 100 })
+  })
+
+  it('has values of a column and of a path', async () => {
+    expect(await api.json(key, 'values', { ...range, field: 'service', limit: '2' })).toMatchObject({
+      values: [
+        { value: 'api', count: 150 },
+        { value: 'say "hi", \\ \n', count: 150 },
+      ],
+      total: 600,
+    })
+    expect(await api.json(key, 'values', { ...range, field: 'user.id' })).toMatchObject({
+      values: [0, 1, 2].map((value) => ({ value: String(value), count: 100 })),
+    })
+  })
+
+  it('has fields, with the paths of the metadata', async () => {
+    const answer: { fields: { name: string; count: number }[]; sampled: number } = await api.json(
+      key,
+      'fields',
+      range,
+    )
+    expect(answer.sampled).toBe(600)
+    expect(Object.fromEntries(answer.fields.map(({ name, count }) => [name, count]))).toMatchObject({
+      id: 600,
+      message: 600,
+      service: 450,
+      'metadata.user.id': 300,
+      'metadata.tag': 300,
+    })
+  })
+
+  it('has the entries around one, in order', async () => {
+    const at = 300
+    const id = entries[at]?.id ?? ''
+    expect(await api.status(key, 'context', { id: randomUUIDv7() })).toBe(404)
+    const answer: { before: Entry[]; entry: Entry; after: Entry[] } = await api.json(key, 'context', {
+      id,
+      before: '7',
+      after_count: '5',
+    })
+    expect([...answer.before, answer.entry, ...answer.after]).toEqual(
+      entries
+        .slice(at - 7, at + 6)
+        .map((entry) => (entry.service === '' ? { ...entry, service: undefined } : entry))
+        .map(withoutAbsent),
+    )
+    const same: typeof answer = await api.json(key, 'context', { id, same: 'service' })
+    expect(same.after.every(({ service }) => service === answer.entry.service)).toBe(true)
+    expect(same.after).toHaveLength(20)
+  })
+
+  it('is exported as NDJSON and as CSV, whole and in order', async () => {
+    const response = await api.get(key, 'export', range)
+    const lines = (await response.text()).trimEnd().split('\n')
+    expect(lines.map((line) => JSON.parse(line) as Entry)).toEqual(entries.map(withoutAbsent))
+    const csv = await (await api.get(key, 'export', { ...range, format: 'csv', query: 'service:api' })).text()
+    expect(csv.trimEnd().split('\r\n')).toHaveLength(151)
+  })
+})
+
+/** Absent strings are left out. */
+function withoutAbsent<T extends object>(entry: T): T {
+  return Object.fromEntries(
+    Object.entries(entry).filter(([, value]) => value !== '' && value !== undefined),
+  ) as T
+}
+
+describe('another project', () => {
+  it('is never read, whatever id, cursor or parameter is sent', async () => {
+    const mine = api.addProject()
+    const theirs = api.addProject()
+    const secret = (await store(clickhouse, makeRows(theirs.project.id, 40)))[0]?.id ?? ''
+    const own = await store(clickhouse, makeRows(mine.project.id, 3))
+    expect(await api.status(mine.key, 'context', { id: secret })).toBe(404)
+    const page: { next: string } = await api.json(theirs.key, 'logs', { ...range, limit: '1' })
+    const stolen: { entries: Entry[] } = await api.json(mine.key, 'logs', { ...range, cursor: page.next })
+    expect(own.map(({ id }) => id)).toEqual(expect.arrayContaining(stolen.entries.map(({ id }) => id)))
+    expect(await api.status(mine.key, 'logs', { ...range, project: theirs.project.id })).toBe(400)
+  })
+})
+
+describe('a hostile parameter', () => {
+  const texts = [
+    "' OR 1=1 --",
+    "') OR 1=1 UNION ALL SELECT * FROM logs --",
+    '{project:String}',
+    String.raw`\' OR true; DROP TABLE logs`,
+    '\u0000',
+    '\ud800',
+    'a'.repeat(5_000),
+    '%00',
+    '__proto__',
+    '-99999999999d',
+    '1e400',
+    'null',
+    '[]',
+  ]
+  const parameters = [
+    ...['query', 'from', 'until', 'after', 'order', 'limit', 'cursor'].map((name) => ['logs', name] as const),
+    ['histogram', 'by'],
+    ['histogram', 'buckets'],
+    ['values', 'field'],
+    ['context', 'id'],
+    ['context', 'same'],
+    ['export', 'format'],
+  ] as const
+
+  it.each(parameters)('of %s, %s, is rejected or a value, and never SQL', async (operation, name) => {
+    const { project, key } = api.addProject()
+    await store(clickhouse, [{ projectId: project.id, message: 'only one' }])
+    for (const text of texts) {
+      const response = await api.get(key, operation, {
+        ...(operation === 'values' && { field: 'level' }),
+        ...(operation === 'context' && { id: randomUUIDv7() }),
+        [name]: text,
+      })
+      const body = await response.text()
+      expect([200, 400, 404], `${text}: ${body}`).toContain(response.status)
+      expect(body.match(/"id":/g)?.length ?? 0).toBeLessThan(2)
+    }
+    const twice = await fetch(`${api.url}/v1/query/${operation}?${name}=a&${name}=b`, {
+      headers: { authorization: `Bearer ${key}` },
+    })
+    expect(twice.status).toBe(400)
+    await twice.text()
+  })
+})
+
+describe('a query that is too expensive', () => {
+  it('is rejected with what it would read, or says what ended it', async () => {
+    const limited = new TestQuery(readers, { limits: { rowsMax: 10 } })
+    await limited.listen()
+    try {
+      const { project, key } = limited.addProject()
+      await store(clickhouse, makeRows(project.id, 600))
+      const histogram = await limited.get(key, 'histogram', range)
+      expect(histogram.status).toBe(422)
+      expect(await histogram.json()).toMatchObject({
+        code: 'query_too_expensive',
+        detail: expect.stringMatching(/would read about [\d,]+ entries.*Narrow/),
+      })
+      const logs = await limited.get(key, 'logs', { ...range, query: 'nowhere' })
+      const answer = (await logs.json()) as { code?: string; limited_by?: string; next?: string }
+      // The first window may be empty, and then the answer has its end.
+      expect(answer.code ?? answer.limited_by).toMatch(/^(query_too_expensive|rows)$/)
+    } finally {
+      await limited.close()
+    }
+  })
+})
+
+describe('queries at once', () => {
+  it('are limited per project, and end in ClickHouse when their clients go', async () => {
+    const slow = new TestQuery(readers, { slots: new QuerySlots(3, 2) })
+    await slow.listen()
+    try {
+      const { project, key } = slow.addProject()
+      const other = slow.addProject()
+      await clickhouse.command({
+        query: `INSERT INTO logs (project_id, received_at, timestamp, expires_on, id, message)
+          SELECT {project:String}, now64(3), now64(6) - number / 1000, today() + 9, generateUUIDv7(), repeat('abcdefghij', 200) FROM numbers(60000)`,
+        query_params: { project: project.id },
+      })
+      const gone = new AbortController()
+      // An export whose client reads nothing keeps its slot.
+      const open = await Promise.all(
+        [1, 2].map(() => slow.get(key, 'export', { from: '-1h' }, { signal: gone.signal })),
+      )
+      expect(open.map(({ status }) => status)).toEqual([200, 200])
+      const third = await slow.get(key, 'logs')
+      expect([third.status, third.headers.get('retry-after')]).toEqual([429, '1'])
+      await third.text()
+      expect(await slow.status(other.key, 'logs')).toBe(200)
+      gone.abort()
+      await expect.poll(() => slow.status(key, 'logs')).toBe(200)
+    } finally {
+      await slow.close()
+    }
+  })
+})

@@ -1,0 +1,245 @@
+import type { ClickHouseClient } from '@sluice/clickhouse'
+import { randomUUIDv7 } from 'node:crypto'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { connectAgain, openTestDatabase } from '../../../packages/clickhouse/test/test-database.ts'
+import { type Entry, type RowFields, store, TestQuery } from './support/test-query.ts'
+
+let clickhouse: ClickHouseClient
+let readers: ClickHouseClient
+let api: TestQuery
+let projectId: string
+let key: string
+let open: AbortController
+
+beforeAll(async () => {
+  clickhouse = await openTestDatabase()
+  readers = await connectAgain(clickhouse, { connectionsMax: 16 })
+})
+afterAll(async () => {
+  await readers.close()
+  await clickhouse.close()
+})
+beforeEach(async () => {
+  api = new TestQuery(readers)
+  await api.listen()
+  const made = api.addProject()
+  projectId = made.project.id
+  key = made.key
+  open = new AbortController()
+  api.completeMs = Date.now()
+})
+afterEach(async () => {
+  open.abort()
+  await api.close()
+})
+
+interface Event {
+  readonly id: string | undefined
+  readonly event: string
+  readonly data: { entries?: Entry[]; count?: number; complete_until?: string | null }
+}
+
+/** The events of a tail, until it is closed. */
+async function* tail(
+  parameters: Record<string, string> = {},
+  lastEventId?: string,
+  signal = open.signal,
+): AsyncGenerator<Event> {
+  const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
+  const response = await api.get(key, 'tail', parameters, { headers, signal })
+  expect(response.headers.get('content-type')).toBe('text/event-stream')
+  let text = ''
+  const decoder = new TextDecoder()
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk as Uint8Array, { stream: true })
+    for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+      const fields = Object.fromEntries(
+        text
+          .slice(0, end)
+          .split('\n')
+          .map((line) => line.split(/: (.*)/s)),
+      )
+      text = text.slice(end + 2)
+      yield {
+        id: fields['id'],
+        event: fields['event'] ?? '',
+        data: JSON.parse(fields['data'] ?? '{}') as Event['data'],
+      }
+    }
+  }
+}
+
+/** A viewer that reads until it is stopped. */
+function watch(parameters?: Record<string, string>, lastEventId?: string) {
+  const stopping = new AbortController()
+  const viewer = {
+    messages: [] as string[],
+    skipped: 0,
+    lastId: lastEventId,
+    complete: 0,
+    stop: () => stopping.abort(),
+    ended: Promise.resolve(),
+  }
+  viewer.ended = (async () => {
+    try {
+      for await (const { id, event, data } of tail(
+        parameters,
+        lastEventId,
+        AbortSignal.any([open.signal, stopping.signal]),
+      )) {
+        viewer.messages.push(...(data.entries ?? []).map(({ message }) => message))
+        viewer.skipped += data.count ?? 0
+        if (event === 'complete') viewer.complete += 1
+        viewer.lastId = id ?? viewer.lastId
+      }
+    } catch {
+      // It was stopped.
+    }
+  })()
+  return viewer
+}
+
+const numbered = (first: number, count: number, fields: Partial<RowFields> = {}): RowFields[] =>
+  Array.from({ length: count }, (_, index) => ({
+    projectId,
+    id: randomUUIDv7(),
+    message: `m${first + index}`,
+    receivedMs: Date.now(),
+    ...fields,
+  }))
+
+const names = (first: number, count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `m${first + index}`)
+
+describe('a tail', () => {
+  it('has nothing before it is complete, and then every matching entry once', async () => {
+    const all = watch()
+    const errors = watch({ query: 'level:error' })
+    await expect.poll(() => all.complete).toBeGreaterThan(0)
+    const receivedMs = (api.completeMs ?? 0) + 50
+    await store(clickhouse, numbered(0, 20, { receivedMs }))
+    await store(clickhouse, numbered(20, 5, { receivedMs, level: 'error' }))
+    const seen = all.complete
+    await expect.poll(() => all.complete).toBeGreaterThan(seen)
+    expect(all.messages).toEqual([])
+    api.completeMs = receivedMs
+    await expect.poll(() => all.messages.length).toBe(25)
+    await expect.poll(() => errors.messages.length).toBe(5)
+    expect(all.messages.toSorted()).toEqual(names(0, 25).toSorted())
+    expect(errors.messages.toSorted()).toEqual(names(20, 5).toSorted())
+  })
+
+  it('goes on exactly through reconnects in the middle of a millisecond, with late inserts', async () => {
+    let viewer = watch()
+    await expect.poll(() => viewer.complete).toBeGreaterThan(0)
+    const messages: string[] = []
+    let timeMs = (api.completeMs ?? 0) + 1
+    for (let round = 0; round < 6; round++) {
+      const late = numbered(round * 30, 10, { receivedMs: timeMs + 1 })
+      await store(clickhouse, numbered(round * 30 + 10, 20, { receivedMs: timeMs + 2 }))
+      // Stored after entries that were received later.
+      await store(clickhouse, late)
+      timeMs += 2
+      api.completeMs = timeMs
+      if (round % 2 === 0) await sleep(300 * round)
+      viewer.stop()
+      await viewer.ended
+      messages.push(...viewer.messages)
+      viewer = watch(undefined, viewer.lastId)
+    }
+    await expect.poll(() => messages.length + viewer.messages.length).toBe(180)
+    expect([...messages, ...viewer.messages].toSorted()).toEqual(names(0, 180).toSorted())
+  })
+
+  it('of a hundred viewers costs one query a poll', async () => {
+    const viewers = Array.from({ length: 100 }, (_, index) =>
+      watch({ query: index % 2 === 0 ? '' : 'level:error' }),
+    )
+    await expect.poll(() => viewers.filter(({ complete }) => complete > 0).length).toBe(100)
+    const before = api.queries
+    const receivedMs = (api.completeMs ?? 0) + 10
+    await store(clickhouse, numbered(0, 10, { receivedMs, level: 'error' }))
+    api.completeMs = receivedMs
+    await expect.poll(() => viewers.filter(({ messages }) => messages.length === 10).length).toBe(100)
+    // One that was under way, and the one with the entries.
+    expect(api.queries - before).toBeLessThanOrEqual(2)
+  })
+
+  it('sends a part of more than 1,000 entries of a second, and counts the others', async () => {
+    const viewer = watch()
+    await expect.poll(() => viewer.complete).toBeGreaterThan(0)
+    const receivedMs = (api.completeMs ?? 0) + 500
+    await store(clickhouse, numbered(0, 2_500, { receivedMs }))
+    api.completeMs = receivedMs
+    await expect.poll(() => viewer.messages.length + viewer.skipped).toBe(2_500)
+    expect(viewer.messages).toHaveLength(1_000)
+  })
+
+  it('resumes after an hour with all of it', async () => {
+    const startMs = Date.now() - 3_600_000
+    const rows = Array.from({ length: 36 }, (_, index) =>
+      numbered(index * 50, 50, { receivedMs: startMs + index * 100_000 + 1 }),
+    )
+    await store(clickhouse, rows.flat())
+    const viewer = watch({}, String(startMs))
+    await expect.poll(() => viewer.messages.length, { timeout: 60_000 }).toBe(1_800)
+    expect(viewer.messages.toSorted()).toEqual(names(0, 1_800).toSorted())
+    expect(viewer.skipped).toBe(0)
+  })
+
+  it('tells that nothing is known to be complete, and continues when it is', async () => {
+    api.completeMs = null
+    const viewer = watch()
+    await expect.poll(() => viewer.complete).toBeGreaterThan(0)
+    const receivedMs = Date.now() + 5
+    await store(clickhouse, numbered(0, 3, { receivedMs }))
+    api.completeMs = receivedMs
+    await expect.poll(() => viewer.messages.length).toBe(3)
+  })
+
+  it('ends when its key is revoked', async () => {
+    const viewer = watch()
+    await expect.poll(() => viewer.complete).toBeGreaterThan(0)
+    api.registry.keysByHash.clear()
+    await viewer.ended
+    expect(api.tails.viewers).toBe(0)
+  })
+
+  it.each(['x', '1.2', '-1', '1.ffffffff', '1'])('does not begin at %s', async (id) => {
+    const response = await api.get(key, 'tail', {}, { headers: { 'last-event-id': id } })
+    expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([
+      400,
+      'invalid_parameter',
+    ])
+  })
+
+  it('bounds what waits for a viewer that does not read, and counts what it misses', async () => {
+    const { hostname, port } = new URL(api.url)
+    const socket: Socket = connect(Number(port), hostname)
+    socket.write(`GET /v1/query/tail HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\n`)
+    await expect.poll(() => api.tails.viewers).toBe(1)
+    socket.pause()
+    const message = 'x'.repeat(20_000)
+    for (let second = 0; second < 4; second++) {
+      const receivedMs = (api.completeMs ?? 0) + 1_000
+      await store(clickhouse, numbered(0, 500, { receivedMs, message }))
+      api.completeMs = receivedMs
+      await sleep(1_100)
+    }
+    let text = ''
+    let isRead = false
+    socket.on('data', (chunk) => {
+      text += String(chunk)
+      isRead ||= /"count":\d+/.test(text)
+    })
+    socket.resume()
+    await expect.poll(() => isRead).toBe(true)
+    const sent = text.match(/"id":/g)?.length ?? 0
+    const skipped = [...text.matchAll(/"count":(\d+)/g)].reduce((sum, [, count]) => sum + Number(count), 0)
+    expect(sent + skipped).toBe(2_000)
+    socket.destroy()
+    await expect.poll(() => api.tails.viewers).toBe(0)
+  })
+})
