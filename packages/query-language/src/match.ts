@@ -31,26 +31,19 @@ interface Subject {
 type Matches = (subject: Subject) => boolean
 
 function compile(query: Query): Matches {
-  switch (query.type) {
-    case 'all':
-      return () => true
-    case 'and': {
-      const operands = query.operands.map(compile)
-      return (subject) => operands.every((matches) => matches(subject))
-    }
-    case 'or': {
-      const operands = query.operands.map(compile)
-      return (subject) => operands.some((matches) => matches(subject))
-    }
-    case 'not': {
-      const matches = compile(query.operand)
-      return (subject) => !matches(subject)
-    }
-    case 'term':
-      return query.field.type === 'path'
-        ? pathMatches(query.field.path, query.test)
-        : columnMatches(query.field.name, query.test)
+  if (query.type === 'all') return () => true
+  if (query.type === 'not') {
+    const matches = compile(query.operand)
+    return (subject) => !matches(subject)
   }
+  if (query.type === 'term') {
+    const { field, test } = query
+    return field.type === 'path' ? pathMatches(field.path, test) : columnMatches(field.name, test)
+  }
+  const operands = query.operands.map(compile)
+  return query.type === 'and'
+    ? (subject) => operands.every((matches) => matches(subject))
+    : (subject) => operands.some((matches) => matches(subject))
 }
 
 function columnMatches(column: QueryColumn, test: Test): Matches {
@@ -90,19 +83,11 @@ function pathMatches(path: readonly string[], test: Test): Matches {
 }
 
 function textTest(test: Test): (text: string) => boolean {
-  switch (test.type) {
-    case 'exists':
-      return () => true
-    case 'contains':
-    case 'prefix':
-      return (text) => text.startsWith(test.text)
-    case 'equals':
-      return (text) => test.texts.includes(text)
-    case 'range': {
-      const { from, to } = test
-      return (text) => (!from || isOnSide(text, from, 1)) && (!to || isOnSide(text, to, -1))
-    }
-  }
+  if (test.type === 'exists') return () => true
+  if (test.type === 'equals') return (text) => test.texts.includes(text)
+  if (test.type !== 'range') return (text) => text.startsWith(test.text)
+  const { from, to } = test
+  return (text) => (!from || isOnSide(text, from, 1)) && (!to || isOnSide(text, to, -1))
 }
 
 /** A test of text whose case does not matter, except for `:=`. */
@@ -138,7 +123,11 @@ function compareNumbers(a: string, b: string): number {
 function compareTexts(a: string, b: string): number {
   let index = 0
   while (index < a.length && a[index] === b[index]) index += 1
-  const rank = (code: number): number => (code >= 0xd800 && code < 0xe000 ? code + 0x2800 : code)
-  const [x, y] = [a, b].map((text) => (index < text.length ? rank(text.charCodeAt(index)) : -1))
-  return Math.sign((x ?? 0) - (y ?? 0))
+  return Math.sign(rankAt(a, index) - rankAt(b, index))
+}
+
+function rankAt(text: string, index: number): number {
+  if (index >= text.length) return -1
+  const code = text.charCodeAt(index)
+  return code >= 0xd800 && code < 0xe000 ? code + 0x2800 : code
 }

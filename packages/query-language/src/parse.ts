@@ -229,10 +229,9 @@ class Parser {
     }
     if (kind === 'time') return this.#time(test, position)
     if (kind !== 'level') return test
-    const rank = (text: string): number => (levels as readonly string[]).indexOf(text.toLowerCase())
     if (test.type === 'equals') return { type: 'equals', texts: test.texts.map((text) => text.toLowerCase()) }
     if (test.type !== 'range') return test
-    const [from, to] = [test.from, test.to].map((bound) => bound && rank(bound.text))
+    const [from, to] = [test.from, test.to].map((bound) => bound && rankOf(bound.text))
     if (from === -1 || to === -1) return this.#error(position, `Expected a level: ${levels.join(', ')}.`)
     const first = from === undefined ? 0 : from + (test.from?.inclusive === true ? 0 : 1)
     const last = to === undefined ? levels.length : to + (test.to?.inclusive === true ? 1 : 0)
@@ -319,6 +318,8 @@ class Parser {
     return new Unparsable()
   }
 }
+
+const rankOf = (level: string): number => (levels as readonly string[]).indexOf(level.toLowerCase())
 
 /** Whether a text can begin or end a range without quotes. */
 const isOrdered = (text: string): boolean => isNumber(text) || periodOf(text) !== undefined

@@ -2,7 +2,6 @@ import type { Bound, Query, QueryColumn, Test } from './query.ts'
 import { queryColumns } from './query.ts'
 import {
   caseVariants,
-  comparesNumbers,
   equalTexts,
   INTEGER_PATTERN,
   isInteger,
@@ -44,59 +43,41 @@ function chain(conditions: readonly string[], operator: string, none: string): s
 }
 
 function querySql(query: Query, bind: Bind): string {
-  switch (query.type) {
-    case 'all':
-      return 'true'
-    case 'and':
-      return all(query.operands.map((operand) => querySql(operand, bind)))
-    case 'or':
-      return any(query.operands.map((operand) => querySql(operand, bind)))
-    case 'not':
-      return `NOT ${querySql(query.operand, bind)}`
-    case 'term':
-      return query.field.type === 'path'
-        ? pathSql(query.field.path, query.test, bind)
-        : columnSql(query.field.name, query.test, bind)
+  if (query.type === 'all') return 'true'
+  if (query.type === 'not') return `NOT ${querySql(query.operand, bind)}`
+  if (query.type === 'term') {
+    const { field, test } = query
+    return field.type === 'path' ? pathSql(field.path, test, bind) : columnSql(field.name, test, bind)
   }
+  const operands = query.operands.map((operand) => querySql(operand, bind))
+  return query.type === 'and' ? all(operands) : any(operands)
 }
 
 function columnSql(column: QueryColumn, test: Test, bind: Bind): string {
   const kind = queryColumns[column]
-  switch (test.type) {
-    case 'exists':
-      return kind === 'id' || kind === 'time' ? 'true' : `${column} != ''`
-    case 'contains':
-      // An index on `lower(message)` can serve LIKE.
-      return any(
-        caseVariants(test.text).map(
-          (text) =>
-            `lower(${column}) LIKE ${bind('String', `%${text.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`)}`,
-        ),
-      )
-    case 'prefix':
-      return kind === 'contained'
-        ? any(caseVariants(test.text).map((text) => `startsWith(lower(${column}), ${bind('String', text)})`))
-        : `startsWith(${column}, ${bind('String', test.text)})`
-    case 'equals':
-      return oneOf(column, test.texts, kind === 'id' ? 'UUID' : 'String', bind)
-    case 'range': {
-      if (kind === 'time')
-        return rangeSql(test, (operator, bound) => `${column} ${operator} ${bind(TIME, bound.text)}`)
-      const isText = `${column} != ''`
-      return all([
-        isText,
-        rangeSql(test, (operator, bound) => boundSql(column, column, operator, bound, bind)),
-      ])
-    }
+  if (test.type === 'exists') return kind === 'id' || kind === 'time' ? 'true' : `${column} != ''`
+  if (test.type === 'equals') {
+    const values = test.texts.map((text) => bind(kind === 'id' ? 'UUID' : 'String', text))
+    return values.length === 0 ? 'false' : `${column} IN (${values.join(', ')})`
   }
+  if (test.type === 'range') {
+    if (kind === 'time')
+      return rangeSql(test, (operator, bound) => `${column} ${operator} ${bind(TIME, bound.text)}`)
+    const range = rangeSql(test, (operator, bound) => boundSql(column, column, operator, bound, bind))
+    return all([`${column} != ''`, range])
+  }
+  const { text } = test
+  if (kind !== 'contained') return `startsWith(${column}, ${bind('String', text)})`
+  return any(
+    caseVariants(text).map((variant) => {
+      // An index on `lower(message)` can serve LIKE.
+      const pattern = variant.replaceAll(/[\\%_]/g, String.raw`\$&`)
+      return `lower(${column}) LIKE ${bind('String', `${test.type === 'prefix' ? '' : '%'}${pattern}%`)}`
+    }),
+  )
 }
 
 const TIME = "DateTime64(6, 'UTC')"
-
-function oneOf(expression: string, texts: readonly string[], type: string, bind: Bind): string {
-  if (texts.length === 0) return 'false'
-  return `${expression} IN (${texts.map((text) => bind(type, text)).join(', ')})`
-}
 
 function rangeSql(
   { from, to }: Test & { type: 'range' },
@@ -113,14 +94,15 @@ function rangeSql(
  * @param text the value in any case
  */
 function boundSql(number: string, text: string, operator: string, bound: Bound, bind: Bind): string {
-  if (!comparesNumbers(bound)) return `${text} ${operator} ${bind('String', bound.text)}`
+  if (!isNumber(bound.text)) return `${text} ${operator} ${bind('String', bound.text)}`
   const float = `toFloat64OrZero(${number}) ${operator} ${bind('Float64', Number(bound.text))}`
-  // A float holds any 15 digits exactly, and those of longer integers are not equal to them.
-  const isExact = isInteger(bound.text) && bound.text.length > 15
-  const integer = `toInt256OrZero(${number}) ${operator} ${bind('Int256', bound.text)}`
+  // An integer of at most 15 digits is a float exactly, and no other integer becomes the same float.
+  const isLong = isInteger(bound.text) && bound.text.length > 15
   // Most values are rejected before the pattern is tried.
   return all([
-    isExact ? `if(match(${number}, '${INTEGER_PATTERN}'), ${integer}, ${float})` : float,
+    isLong
+      ? `if(match(${number}, '${INTEGER_PATTERN}'), toInt256OrZero(${number}) ${operator} ${bind('Int256', bound.text)}, ${float})`
+      : float,
     `match(${number}, '${escaped(NUMBER_PATTERN)}')`,
   ])
 }
@@ -172,35 +154,26 @@ function anyValueSql(raws: readonly string[], test: Test, bind: Bind): string {
 }
 
 function scalarSql(raw: string, test: Test, bind: Bind): string {
-  switch (test.type) {
-    case 'exists':
-      return `${raw} NOT IN ('', 'null')`
-    case 'contains':
-    case 'prefix': {
-      const { text } = test
-      const begins = (start: string): string => `startsWith(${raw}, ${bind('String', start)})`
-      // Only what begins like this is a number, true, false or null.
-      return any([
-        begins(JSON.stringify(text).slice(0, -1)),
-        ...(/^[-\dtfn]/.test(text) ? [begins(text)] : []),
-      ])
-    }
-    case 'equals': {
-      const texts = equalTexts(test.texts)
-      const literals = texts.filter((text) =>
-        isNumber(text) ? numberText(text) === text : ['true', 'false', 'null'].includes(text),
-      )
-      return `has(${bind('Array(String)', [...texts.map((text) => JSON.stringify(text)), ...literals])}, ${raw})`
-    }
-    case 'range': {
-      const number = `trimBoth(${raw}, '"')`
-      const isString = `startsWith(${raw}, '"')`
-      const text = `if(${isString}, JSONExtractString(${raw}), ${raw})`
-      const isText = `(${isString} OR match(${raw}, '^[-0-9tf]'))`
-      const range = rangeSql(test, (operator, bound) => boundSql(number, text, operator, bound, bind))
-      return [test.from, test.to].some((bound) => bound && !comparesNumbers(bound))
-        ? all([isText, range])
-        : range
-    }
+  if (test.type === 'exists') return `${raw} NOT IN ('', 'null')`
+  if (test.type === 'equals') {
+    const texts = equalTexts(test.texts)
+    const literals = texts.filter((text) =>
+      isNumber(text) ? numberText(text) === text : ['true', 'false', 'null'].includes(text),
+    )
+    const raws = [...texts.map((text) => JSON.stringify(text)), ...literals]
+    return `has(${bind('Array(String)', raws)}, ${raw})`
   }
+  if (test.type === 'range') {
+    const isString = `startsWith(${raw}, '"')`
+    const number = `trimBoth(${raw}, '"')`
+    const text = `if(${isString}, JSONExtractString(${raw}), ${raw})`
+    const range = rangeSql(test, (operator, bound) => boundSql(number, text, operator, bound, bind))
+    if ([test.from, test.to].every((bound) => !bound || isNumber(bound.text))) return range
+    // Lists, objects and null have no order.
+    return all([`(${isString} OR match(${raw}, '^[-0-9tf]'))`, range])
+  }
+  const begins = (start: string): string => `startsWith(${raw}, ${bind('String', start)})`
+  // Only what begins like this is a number, true, false or null.
+  const literal = /^[-\dtfn]/.test(test.text) ? [begins(test.text)] : []
+  return any([begins(JSON.stringify(test.text).slice(0, -1)), ...literal])
 }

@@ -1,5 +1,5 @@
 // What SQL and the evaluation in memory share about values: their order, and where the metadata can have them.
-import type { Bound, Test } from './query.ts'
+import type { Test } from './query.ts'
 
 /** The numbers of JSON, as a pattern of JavaScript and of ClickHouse. */
 export const NUMBER_PATTERN = String.raw`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`
@@ -69,9 +69,6 @@ export function namesOf(path: readonly string[]): string[][] {
     return [...path.slice(0, nested), path.slice(nested).join('.')]
   })
 }
-
-/** Whether a bound compares numbers. Otherwise it compares texts. */
-export const comparesNumbers = ({ text }: Bound): boolean => isNumber(text)
 
 /**
  * Texts that contain a text in any case. ASCII letters have any case, as with ClickHouse's `lower`. Others are as they were written, or all

@@ -6,18 +6,10 @@ const escapes: Readonly<Record<string, string>> = { '\n': 'n', '\r': 'r', '\t': 
 
 /** The text of a query, with all quotes and parentheses. `parseQuery` makes the same tree of it, except for positions. */
 export function printQuery(query: Query): string {
-  switch (query.type) {
-    case 'all':
-      return ''
-    case 'and':
-      return `(${query.operands.map(printQuery).join(' ')})`
-    case 'or':
-      return `(${query.operands.map(printQuery).join(' OR ')})`
-    case 'not':
-      return `NOT ${printQuery(query.operand)}`
-    case 'term':
-      return `${printField(query.field)}:${printTest(query.test)}`
-  }
+  if (query.type === 'all') return ''
+  if (query.type === 'not') return `NOT ${printQuery(query.operand)}`
+  if (query.type === 'term') return `${printField(query.field)}:${printTest(query.test)}`
+  return `(${query.operands.map(printQuery).join(query.type === 'and' ? ' ' : ' OR ')})`
 }
 
 function printField(field: Field): string {
@@ -25,18 +17,10 @@ function printField(field: Field): string {
 }
 
 function printTest(test: Test): string {
-  switch (test.type) {
-    case 'exists':
-      return '*'
-    case 'contains':
-      return quoted(test.text)
-    case 'prefix':
-      return `${quoted(test.text)}*`
-    case 'equals':
-      return `=${quoted(test.texts[0] ?? '')}`
-    case 'range':
-      return [printBound('>', test.from), printBound('<', test.to)].join('')
-  }
+  if (test.type === 'exists') return '*'
+  if (test.type === 'equals') return `=${quoted(test.texts[0] ?? '')}`
+  if (test.type === 'range') return [printBound('>', test.from), printBound('<', test.to)].join('')
+  return `${quoted(test.text)}${test.type === 'prefix' ? '*' : ''}`
 }
 
 function printBound(operator: string, bound: Bound | undefined): string {

@@ -1,0 +1,52 @@
+import { entryFields } from '@sluice/schema'
+import * as fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { queryColumns } from '../src/query.ts'
+import { toSql } from '../src/sql.ts'
+import { anyQuery } from './support/arbitrary-query.ts'
+import { queryOf } from './support/query-of.ts'
+
+const TOKEN = /\{q\d+:[^}]*\}|'(?:[^'\\]|\\.)*'|[A-Za-z_]\w*|\S/g
+const words =
+  'NOT AND OR IN LIKE true false if has match lower startsWith trimBoth toFloat64OrZero toInt256OrZero multiSearchAny metadata_text ' +
+  'JSONExtractRaw JSONExtractString JSONExtractArrayRaw isValidJSON arrayExists arrayMap arrayFlatten arrayStringConcat extractAll concat e j r t'
+const types = new Set(['String', 'UUID', 'Float64', 'Int256', "DateTime64(6, 'UTC')", 'Array(String)'])
+/** The literals of the SQL about nothing but columns and paths, whatever is asked. */
+const literals = [
+  'a:1 OR a:x* OR a:>4 OR a:>99999999999999999 OR a:>x OR a:* OR level:* OR stack:4*',
+].flatMap((text) => toSql(queryOf(text)).sql.match(/'(?:[^'\\]|\\.)*'/g) ?? [])
+const known = new Set([
+  ...words.split(' '),
+  ...Object.keys(queryColumns),
+  ...literals,
+  ...'( ) [ ] , = < > ! -'.split(' '),
+])
+
+it('has nothing of a query but names of columns', () => {
+  fc.assert(
+    fc.property(anyQuery, (query) => {
+      const { sql, parameters } = toSql(query)
+      const tokens = new Set(sql.match(TOKEN))
+      const bound = [...tokens].filter((token) => token.startsWith('{'))
+      expect([...tokens].filter((token) => !known.has(token) && !bound.includes(token))).toEqual([])
+      const [names, typesOfNames] = [1, 2].map((group) =>
+        bound.map((token) => /^\{(q\d+):(.*)\}$/.exec(token)?.[group]),
+      )
+      expect(names?.toSorted()).toEqual(Object.keys(parameters).toSorted())
+      expect(typesOfNames?.filter((type) => !types.has(type ?? ''))).toEqual([])
+    }),
+    { numRuns: 500 },
+  )
+})
+
+it('binds a value once', () => {
+  expect(toSql(queryOf('service:a OR pathname:a'))).toEqual({
+    sql: '(service IN ({q0:String}) OR pathname IN ({q0:String}))',
+    parameters: { q0: 'a' },
+  })
+})
+
+it('can name every field of an entry', () => {
+  const fields = [...entryFields].filter((field) => field !== 'metadata')
+  expect(Object.keys(queryColumns).toSorted()).toEqual([...fields, 'id', 'received_at'].toSorted())
+})
