@@ -16,8 +16,8 @@ export interface Context {
   readonly stderr: Output
   /** Shows a text in a pager, and waits for its end, if the text is longer than the screen. @returns whether it was shown */
   readonly page: (text: string) => boolean
-  /** @returns whether a browser opens the page */
-  readonly browse: (url: string) => Promise<boolean>
+  /** Opens a page in a browser, if there is one. */
+  readonly browse: (url: string) => void
   readonly nowMs: () => number
   readonly random: () => number
   /**

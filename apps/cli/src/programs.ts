@@ -2,9 +2,6 @@ import { spawn, spawnSync } from 'node:child_process'
 import { stripVTControlCharacters } from 'node:util'
 import { codeOf } from './errors.ts'
 
-/** How long a program that opens a browser may take to fail. */
-const BROWSER_START_MS = 2_000
-
 type Environment = Readonly<NodeJS.ProcessEnv>
 
 /** Shows text in `PAGER`, by default `less -R`, from its end. */
@@ -26,22 +23,13 @@ export function pagerOf(
 const browsers: Readonly<Partial<Record<NodeJS.Platform, string>>> = { darwin: 'open', linux: 'xdg-open' }
 
 /** Opens a page in the browser of the desktop, if there is one. */
-export function browserOf(
-  platform: NodeJS.Platform,
-  environment: Environment,
-): (url: string) => Promise<boolean> {
-  return async (url) => {
-    const program = browsers[platform]
-    const hasDesktop = platform !== 'linux' || environment['DISPLAY'] || environment['WAYLAND_DISPLAY']
-    if (program === undefined || !hasDesktop) return false
+export function browserOf(platform: NodeJS.Platform, environment: Environment): (url: string) => void {
+  const hasDesktop = platform !== 'linux' || environment['DISPLAY'] || environment['WAYLAND_DISPLAY']
+  const program = hasDesktop ? browsers[platform] : undefined
+  return (url) => {
+    if (program === undefined) return
     const child = spawn(program, [url], { stdio: 'ignore', detached: true })
-    return new Promise((resolve) => {
-      child.once('error', () => resolve(false))
-      child.once('exit', (code) => resolve(code === 0))
-      setTimeout(() => {
-        child.unref()
-        resolve(true)
-      }, BROWSER_START_MS).unref()
-    })
+    child.on('error', () => undefined)
+    child.unref()
   }
 }

@@ -62,42 +62,34 @@ export async function clickhouseAccess(
 }
 
 const httpServices = {
-  api: {
-    name: 'API',
-    url: ['apiUrl', 'SLUICE_API_URL', '--api-url'],
-    key: 'SLUICE_API_KEY',
-    advice: 'keys create`, and set SLUICE_API_KEY or pass --api-key',
-  },
-  query: {
-    name: 'query API',
-    url: ['queryUrl', 'SLUICE_QUERY_URL', '--query-url'],
-    key: 'SLUICE_READ_KEY',
-    advice: 'keys create --scope read`, and set SLUICE_READ_KEY',
-  },
+  api: ['API', 'apiUrl', 'SLUICE_API_URL', '--api-url', 'apiKey', 'SLUICE_API_KEY', 'ingest'],
+  query: ['query API', 'queryUrl', 'SLUICE_QUERY_URL', '--query-url', 'readKey', 'SLUICE_READ_KEY', 'read'],
 } as const
 
-/** The address of the API that takes entries, or of the one that answers queries, and a key. */
-export async function httpAccess(service: keyof typeof httpServices, flags: Flags, sources: SettingSources) {
+/** The address of the API that takes entries, or of the one that answers queries, with a key. */
+export async function httpAccess(
+  service: keyof typeof httpServices,
+  flags: Flags & { readonly readKey?: undefined },
+  sources: SettingSources,
+) {
   const { environment } = sources
-  const {
-    name,
-    url: [urlName, variable, flag],
-    key: keyVariable,
-    advice,
-  } = httpServices[service]
+  const [name, urlFlag, urlVariable, urlOption, keyFlag, keyVariable, scope] = httpServices[service]
   const known = await readLocalServices(sources)
-  const url = (flags[urlName] || environment[variable] || known[urlName]) ?? noAddress(name, variable, flag)
+  const given = flags[urlFlag] || environment[urlVariable] || known[urlFlag]
+  const url = given ?? noAddress(name, urlVariable, urlOption)
   // The address is not printed: it may contain a password.
   const { protocol = '', username = '', password = '' } = URL.parse(url) ?? {}
   if (!/^https?:$/.test(protocol))
     throw new CliError(`the address of the ${name} must start with http:// or https://`)
   if (username + password !== '')
     throw new CliError(`the address of the ${name} must not contain a user or a password`)
-  const given = (service === 'api' ? flags.apiKey : undefined) ?? environment[keyVariable]
-  const localKey = service === 'api' ? known.apiKey : known.readKey
-  const key = given || (url === known[urlName] ? localKey : undefined)
+  const key =
+    flags[keyFlag] ?? (environment[keyVariable] || (url === known[urlFlag] ? known[keyFlag] : undefined))
   if (key !== undefined) return { url, key }
-  throw new CliError(`no key for the ${name} is configured: create one with \`${SLUICE} ${advice}`)
+  const create = `${SLUICE} keys create --scope ${scope}`
+  throw new CliError(
+    `no key of the ${name} is configured: create one with \`${create}\`, and set ${keyVariable}`,
+  )
 }
 
 /** Invalid settings are reported to the user who set them. @throws CliError */

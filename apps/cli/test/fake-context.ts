@@ -27,7 +27,7 @@ export function fakeContext(given: Partial<Context> & { readonly terminal?: bool
     stdout: output('stdout'),
     stderr: output('stderr'),
     page: () => false,
-    browse: async () => false,
+    browse: () => undefined,
     nowMs: Date.now,
     random: Math.random,
     abortOnInterrupt: () => interrupted.signal,

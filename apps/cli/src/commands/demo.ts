@@ -1,13 +1,15 @@
 import { processClock } from '@sluice/runtime'
 import type { Command } from 'commander'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
-import { ShopTraffic } from '../demo/shop-traffic.ts'
+import { shopRequest } from '../demo/shop-traffic.ts'
 import { integer, SLUICE, withConnections, withExamples } from '../options.ts'
 import { SendReport } from '../send/report.ts'
 import { EntrySender } from '../send/sender.ts'
 import { type Flags, httpAccess } from '../service-access.ts'
 
 const PAST_MS = 900_000
+/** No request of the shop takes longer, so no entry is in the future. */
+const REQUEST_MS = 5_000
 /** The payment provider of the shop fails in this part of the past, and in this part of each five minutes. */
 const OUTAGE = { start: 0.45, end: 0.55, liveMs: 300_000 } as const
 const RETRY_FOR_MS = 30_000
@@ -39,10 +41,9 @@ async function sendDemo(options: DemoOptions, context: Context): Promise<void> {
   const report = new SendReport(stderr)
   const sender = new EntrySender({ api, retryForMs: RETRY_FOR_MS, interrupted, nowMs }, report)
   const signal = AbortSignal.any([interrupted, sender.failed])
-  const traffic = new ShopTraffic(random)
   let count = 0
-  const sendRequest = async (atMs: number, isOutage: boolean): Promise<void> => {
-    for (const entry of traffic.request(atMs, isOutage)) {
+  const sendRequest = async (atMs: number, isInOutage: boolean): Promise<void> => {
+    for (const entry of shopRequest(atMs - REQUEST_MS, isInOutage, random)) {
       count += 1
       await sender.add({ entry: JSON.stringify(entry), first: count, last: count, origin: `entry ${count}` })
     }

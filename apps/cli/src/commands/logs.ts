@@ -2,13 +2,13 @@ import { highlights, parseQuery } from '@sluice/query-language'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { parseTimeZone } from '../lines/times.ts'
-import { countEntries } from '../logs/count.ts'
+import { type CountOptions, countEntries } from '../logs/count.ts'
 import { jsonLine, lineLimits, textLines, zonedTime } from '../logs/entry-lines.ts'
 import type { Completeness, Entry } from '../logs/query-client.ts'
-import { acceptReplaced } from '../logs/replaced-options.ts'
-import { type LogsOptions, reportGaps, type UserQuery, withQuery } from '../logs/user-query.ts'
+import { rejectReplaced } from '../logs/replaced-options.ts'
+import { type QueryOptions, reportGaps, type UserQuery, withQuery } from '../logs/user-query.ts'
 import { integer, JSON_OPTION, withConnections, withExamples } from '../options.ts'
-import { escapeControls, formatCount, painter } from '../terminal.ts'
+import { escapeControls, painter } from '../terminal.ts'
 import { parseDuration } from '../times.ts'
 
 const limits = {
@@ -35,7 +35,7 @@ export function define(command: Command, context: Context): void {
     .option('--stack', 'print stack traces to their end')
     .option(...JSON_OPTION)
     .addHelpText('after', QUERY_HELP)
-  acceptReplaced(command)
+  rejectReplaced(command)
   withExamples(
     withConnections(command, 'query'),
     ['logs --follow', 'the newest entries, then new ones'],
@@ -44,7 +44,7 @@ export function define(command: Command, context: Context): void {
     ['logs --id 01a208ac-c196-7000-b17f-dd01c9e178b2 --context 10', 'an entry, and those around it'],
     ['logs count level:error --by service --per 1m', 'how many, by minute and service'],
   ).action((words: string[], given: LogsOptions) =>
-    withQuery(command, words, given, context, (query) => showLogs(command, query)),
+    withQuery(command, words, given, context, (query) => showLogs(command, query, given)),
   )
   command
     .command('count')
@@ -52,9 +52,10 @@ export function define(command: Command, context: Context): void {
     .argument('[query...]', 'which entries, as for logs')
     .option('--by <field>', 'a column, or a path in the metadata', 'level')
     .option('--per <time>', 'a line for each interval of this length: 30s, 1m, 1h', parseDuration)
-    .action((words: string[], { by, per }: { by: string; per?: number }) =>
-      withQuery(command, words, command.opts(), context, (query) => countEntries(query, by, per)),
-    )
+    .action((words: string[], given: CountOptions) => {
+      const options = { ...command.opts<QueryOptions>(), ...given }
+      return withQuery(command, words, options, context, (query) => countEntries(query, options))
+    })
 }
 
 const QUERY_HELP = `
@@ -66,57 +67,14 @@ The query language:
   a b   a OR b   NOT a   ( )          both, one of them, not, groups
 Quote the query for the shell. To search for the word count, write message:count.`
 
-async function showLogs(command: Command, query: UserQuery): Promise<void> {
-  const { text, options, client, context, report } = query
-  if (options.follow && (options.until ?? options.id) !== undefined)
-    command.error('--follow goes on until Ctrl-C, and has no --until and no --id')
-  const linesOf = formatOf(query)
-  const print = async (lines: readonly string[]): Promise<void> => {
-    const output = lines.map((line) => `${line}\n`).join('')
-    const isPaged = !options.json && !options.follow && context.page(output)
-    if (!isPaged) await context.stdout.write(output)
-  }
-  if (options.id !== undefined) {
-    const count = options.context ?? 0
-    const around = { before: String(count), after_count: String(count) }
-    const answer = await client.get<ContextAnswer>('context', { query: text, id: options.id, ...around })
-    const [first = '', ...rest] = linesOf(answer.entry)
-    const one = [options.json || count === 0 ? first : `→ ${first}`, ...rest]
-    await print([...answer.before.flatMap(linesOf), ...one, ...answer.after.flatMap(linesOf)])
-    return reportGaps(query, answer)
-  }
-  let from: string | undefined
-  const printed = new Set<string>()
-  if (options.limit > 0) {
-    const answer = await readNewest(query)
-    await print(answer.entries.toReversed().flatMap(linesOf))
-    await reportGaps(query, answer)
-    await reportRange(query, answer)
-    from = answer.complete_until ?? undefined
-    // The tail begins there, and has these as well.
-    for (const { id, received_at: receivedAt } of answer.entries)
-      if (receivedAt > (from ?? '')) printed.add(id)
-  }
-  if (!options.follow) return
-  for await (const arrived of client.follow({ query: text, from }, { random: context.random, report }))
-    await print(arrived.filter(({ id }) => !printed.delete(id)).flatMap(linesOf))
-}
-
-/** How an entry is printed. */
-function formatOf({ text, options, zone, context: { stdout } }: UserQuery): (entry: Entry) => string[] {
-  const { json, fields, full, stack } = options
-  const parsed = parseQuery(text)
-  const found = 'query' in parsed ? highlights(parsed.query) : []
-  const patterns = found.map((each) => RegExp.escape(escapeControls(each)))
-  const style = {
-    zone,
-    fields,
-    paint: painter(stdout.colours),
-    highlights: patterns.length === 0 ? undefined : new RegExp(patterns.join('|'), 'giu'),
-    charactersMax: stdout.isTerminal && !full ? lineLimits.charactersShown : Infinity,
-    stackLinesMax: stack ? Infinity : stdout.isTerminal ? lineLimits.stackLinesShown : 0,
-  }
-  return (entry) => (json ? [jsonLine(entry, fields)] : textLines(entry, style))
+interface LogsOptions extends QueryOptions {
+  readonly limit: number
+  readonly follow?: true
+  readonly id?: string
+  readonly context?: number
+  readonly fields?: readonly string[]
+  readonly full?: true
+  readonly stack?: true
 }
 
 interface ContextAnswer extends Completeness {
@@ -130,48 +88,95 @@ interface LogsAnswer extends Completeness {
   readonly next: string | null
 }
 
+async function showLogs(command: Command, query: UserQuery, options: LogsOptions): Promise<void> {
+  const { text, client, context, report } = query
+  const { json, follow, id, limit, context: around = 0 } = options
+  if (follow && (options.until ?? id) !== undefined)
+    command.error('--follow goes on until Ctrl-C, and has no --until and no --id')
+  const linesOf = lineFormat(query, options)
+  const print = async (lines: readonly string[]): Promise<void> => {
+    const output = lines.map((line) => `${line}\n`).join('')
+    const isPaged = !json && !follow && context.page(output)
+    if (!isPaged) await context.stdout.write(output)
+  }
+  if (id !== undefined) {
+    const parameters = { query: text, id, before: around, after_count: around }
+    const answer = await client.get<ContextAnswer>('context', parameters)
+    const [first = '', ...rest] = linesOf(answer.entry)
+    const one = [json || around === 0 ? first : `→ ${first}`, ...rest]
+    await print([...answer.before.flatMap(linesOf), ...one, ...answer.after.flatMap(linesOf)])
+    return reportGaps(query, answer)
+  }
+  const printed = new Set<string>()
+  let from: string | undefined
+  if (limit > 0) {
+    const answer = await readNewest(query, limit)
+    await print(answer.entries.toReversed().flatMap(linesOf))
+    await reportRange(query, options, answer)
+    await reportGaps(query, answer)
+    from = answer.complete_until ?? undefined
+    // The tail begins there, and has these as well.
+    for (const { id: each, received_at: receivedAt } of answer.entries)
+      if (receivedAt > (from ?? '')) printed.add(each)
+  }
+  if (!follow) return
+  for await (const entries of client.follow({ query: text, from }, context.random, report))
+    await print(entries.filter((entry) => !printed.delete(entry.id)).flatMap(linesOf))
+}
+
+function lineFormat({ text, zone, context }: UserQuery, options: LogsOptions): (entry: Entry) => string[] {
+  const { json, fields, full, stack } = options
+  const { isTerminal, colours } = context.stdout
+  const parsed = parseQuery(text)
+  const found = 'query' in parsed ? highlights(parsed.query) : []
+  const style = {
+    paint: painter(colours),
+    zone,
+    fields,
+    highlights: found.map(escapeControls),
+    charactersMax: isTerminal && !full ? lineLimits.charactersShown : Infinity,
+    stackLinesMax: stack ? Infinity : isTerminal ? lineLimits.stackLinesShown : 0,
+  }
+  return (entry) => (json ? [jsonLine(entry, fields)] : textLines(entry, style))
+}
+
 /** The newest entries, newest first, from as many pages as they need. */
-async function readNewest({ client, text, range, options: { limit } }: UserQuery): Promise<LogsAnswer> {
-  const parameters = { query: text, from: range.from?.toString(), until: range.until?.toString() }
+async function readNewest(
+  { client, text: query, from, until }: UserQuery,
+  limit: number,
+): Promise<LogsAnswer> {
+  const range = { from: String(from), until: until && String(until) }
   const entries: Entry[] = []
   let first: LogsAnswer | undefined
-  let cursor: string | undefined
+  let next: string | null = null
   for (let limitedPages = 0; ;) {
     const pageLimit = Math.min(limit - entries.length, limits.pageMax)
-    const page = await client.get<LogsAnswer>('logs', { ...parameters, limit: String(pageLimit), cursor })
-    entries.push(...page.entries)
+    const parameters = { query, ...range, limit: pageLimit, cursor: next ?? undefined }
+    const page: LogsAnswer = await client.get<LogsAnswer>('logs', parameters)
     first ??= page
-    cursor = page.next ?? undefined
+    entries.push(...page.entries)
+    next = page.next
     if (page.limited_by !== undefined && page.limited_by !== 'bytes') limitedPages += 1
-    const isFull = cursor === undefined || entries.length === limit
-    if (!isFull && limitedPages < limits.limitedPagesMax) continue
-    const limited = isFull ? undefined : page.limited_by
-    // The later pages have nothing that was received after the first one.
-    return {
-      entries,
-      next: page.next,
-      complete_until: first.complete_until,
-      ...(limited && { limited_by: limited }),
-    }
+    const isDone = next === null || entries.length === limit
+    if (isDone || limitedPages === limits.limitedPagesMax)
+      // All pages have what was received until the first one.
+      return { ...first, entries, next, limited_by: isDone ? undefined : page.limited_by }
   }
 }
 
 /** Says what is not shown, and how to see more. */
 async function reportRange(
-  query: UserQuery,
+  { from, until, zone, report, context }: UserQuery,
+  given: LogsOptions,
   { entries, next, limited_by: limit }: LogsAnswer,
 ): Promise<void> {
-  const { range, zone, report, context } = query
-  const [from, until = 'now'] = [range.from, range.until].map((end) => end && zonedTime(String(end), zone))
-  const where = from === undefined ? 'in the last 15 minutes' : `from ${from} until ${until}`
-  const count = entries.length
+  const isDefault = (given.from ?? given.until) === undefined
+  const end = until === undefined ? 'now' : zonedTime(until.toString(), zone)
+  const where = isDefault ? 'of the last 15 minutes' : `from ${zonedTime(from.toString(), zone)} until ${end}`
   if (limit !== undefined) return
-  if (count === 0)
-    await report(`no entry matches ${where}; --from ${from === undefined ? '1d' : '7d'} searches more`)
+  if (entries.length === 0) await report(`no entry ${where} matches; --from 1d shows those of a day`)
   else if (next !== null)
-    await report(
-      `these are the newest ${formatCount(count)} entries ${where}; --limit ${count * 10} shows more`,
-    )
-  else if (from === undefined && context.stderr.isTerminal)
-    await report(`these are all entries ${where}; --from 1d shows more`)
+    await report(`only the newest ${entries.length} entries ${where}; --limit shows more`)
+  else if (isDefault && context.stderr.isTerminal)
+    await report(`the entries ${where}; --from 1d shows those of a day`)
 }

@@ -18,10 +18,11 @@ export function define(command: Command, context: Context): void {
         new Sessions(redis, registryPrefix).createLink(hashApiKey(key)),
       )
       const link = `${url.replace(/\/+$/, '')}/open?token=${token}`
-      const isOpen = await context.browse(link)
-      await context.stdout.write(isOpen ? `Opened ${url} in the browser.\n` : `${link}\n`)
-      if (!isOpen)
-        await context.stderr.write('Open the link in a browser within two minutes. It can be used once.\n')
+      context.browse(link)
+      await context.stderr.write(
+        'If no browser opens, open this link within two minutes. It can be used once.\n',
+      )
+      await context.stdout.write(`${link}\n`)
     },
   )
 }

@@ -9,11 +9,12 @@ export const lineLimits = {
   stackLinesShown: 4,
 } as const
 
-export interface LineStyle {
+interface LineStyle {
   readonly paint: Paint
   /** Of times. */
   readonly zone: string
-  readonly highlights: RegExp | undefined
+  /** Texts in messages, in any case. */
+  readonly highlights: readonly string[]
   readonly fields: readonly string[] | undefined
   readonly charactersMax: number
   readonly stackLinesMax: number
@@ -31,7 +32,7 @@ const levelStyles: Readonly<Partial<Record<string, Style>>> = {
 /** An entry as lines for people, without newlines. With `fields`, it is one line of their values, with tabs between them. */
 export function textLines(entry: Entry, style: LineStyle): string[] {
   const { paint, zone, highlights, fields, charactersMax, stackLinesMax } = style
-  const isTime = (name: string): boolean => name === 'timestamp' || name === 'received_at'
+  const highlighted = new RegExp(highlights.map(RegExp.escape).join('|'), 'giu')
   const shorten = (text: string): string => {
     const left = text.length - charactersMax
     return left <= 0
@@ -41,7 +42,7 @@ export function textLines(entry: Entry, style: LineStyle): string[] {
   const textOf = (name: string): string => {
     const value = fieldOf(entry, name)
     if (value === undefined) return ''
-    if (isTime(name)) return zonedTime(String(value), zone)
+    if (name === 'timestamp' || name === 'received_at') return zonedTime(String(value), zone)
     return shorten(
       typeof value === 'string' ? escapeControls(value) : escapeJsonControls(JSON.stringify(value)),
     )
@@ -52,7 +53,7 @@ export function textLines(entry: Entry, style: LineStyle): string[] {
       paint(levelStyles[entry.level] ?? 'magenta', text.toUpperCase().padEnd('success'.length)),
     service: (text) => paint('cyan', text),
     message: (text) =>
-      highlights === undefined ? text : text.replace(highlights, (found) => paint('inverse', found)),
+      highlights.length === 0 ? text : text.replace(highlighted, (found) => paint('inverse', found)),
     metadata: (text) => paint('dim', text),
   }
   const names = fields ?? Object.keys(painted)

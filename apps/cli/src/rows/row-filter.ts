@@ -29,19 +29,8 @@ export function withRowFilter(command: Command, context: Context): Command {
     .option('--service <name>', 'only rows of this service')
     .option('--environment <names>', `only these: ${environments.join(', ')}`, someOf(environments))
     .option('--search <text>', 'only rows with this text in the message; case is ignored')
-    .option('--where <condition>', 'with this value in the metadata; repeatable', parseMetadataFilter)
-    .addHelpText('after', WHERE_HELP)
+    .option('--where <condition>', 'with this value: metadata.user.id=42; repeatable', parseMetadataFilter)
 }
-
-const WHERE_HELP = `
---where compares a value of the metadata:
-  metadata.user.id=42       the number 42 (also 42.0 or 4.2e1) or the string "42"
-  metadata.ok=true          the boolean true or the string "true"; likewise false
-  metadata.reason=null      null or the string "null"; an absent value does not match
-  'metadata.user.id="42"'   the string "42" only
-  'metadata."a b"=x'        a name with blanks, quotes or operators
-Strings are compared with upper and lower case. Objects and arrays do not match. metadata.http.status is the status in
-http, or the single name "http.status".`
 
 /** An SQL condition, with what users pass in its parameters only. */
 export function rowCondition(
