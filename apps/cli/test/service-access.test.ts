@@ -7,6 +7,8 @@ import { clickhouseAccess, httpAccess, readLocalServices, redisAccess } from '..
 const local = {
   apiUrl: 'http://127.0.0.1:3000',
   apiKey: 'slk_local',
+  queryUrl: 'http://127.0.0.1:3001',
+  readKey: 'slk_read',
   projectId: 'demo',
   redisUrl: 'redis://127.0.0.1:7001',
   clickhouse: { url: 'http://127.0.0.1:7002', username: 'sluice', password: 'secret', database: 'logs' },
@@ -28,6 +30,7 @@ describe('a setting comes', () => {
     expect(await redisAccess({}, sources())).toEqual({ ...redisDefaults, url: local.redisUrl })
     expect(await clickhouseAccess({}, sources())).toEqual(local.clickhouse)
     expect(await httpAccess('api', {}, sources())).toEqual({ url: local.apiUrl, key: 'slk_local' })
+    expect(await httpAccess('query', {}, sources())).toEqual({ url: local.queryUrl, key: 'slk_read' })
   })
 
   test('from the environment, which overrides local.json', async () => {
@@ -40,6 +43,8 @@ describe('a setting comes', () => {
       REDIS_MEMORY_BYTES: '2000000',
       CLICKHOUSE_USERNAME: 'reader',
       SLUICE_API_KEY: 'slk_mine',
+      SLUICE_QUERY_URL: 'https://logs',
+      SLUICE_READ_KEY: 'slk_theirs',
     })
     expect(await redisAccess({}, given)).toEqual({
       url: 'rediss-sentinel://a,b/master',
@@ -51,6 +56,7 @@ describe('a setting comes', () => {
     })
     expect(await clickhouseAccess({}, given)).toEqual({ ...local.clickhouse, username: 'reader' })
     expect(await httpAccess('api', {}, given)).toMatchObject({ key: 'slk_mine' })
+    expect(await httpAccess('query', {}, given)).toEqual({ url: 'https://logs', key: 'slk_theirs' })
   })
 
   test('from a flag, which overrides the environment', async () => {
@@ -68,7 +74,10 @@ test('the credentials of the local services are not used with another address', 
   const access = { url, username: 'default', password: '', database: 'sluice' }
   expect(await clickhouseAccess({}, sources({ CLICKHOUSE_URL: url }))).toEqual(access)
   await expect(httpAccess('api', { apiUrl: 'https://elsewhere' }, sources())).rejects.toThrow(
-    'no API key is configured',
+    'no key of the API is configured',
+  )
+  await expect(httpAccess('query', { queryUrl: 'https://elsewhere' }, sources())).rejects.toThrow(
+    'and set SLUICE_READ_KEY',
   )
 })
 
