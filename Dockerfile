@@ -1,4 +1,4 @@
-# The images of Sluice, one per target: api, worker, cli. docs/containers.md describes how to run them.
+# The images of Sluice, one per target: api, worker, query, cli. docs/containers.md describes how to run them.
 #
 #   docker build --target api --tag sluice-api .
 #
@@ -14,11 +14,14 @@ ENV CI=true
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
 COPY apps/api/package.json apps/api/
 COPY apps/cli/package.json apps/cli/
+COPY apps/query/package.json apps/query/
 COPY apps/worker/package.json apps/worker/
+COPY packages/access/package.json packages/access/
 COPY packages/clickhouse/package.json packages/clickhouse/
 COPY packages/client/package.json packages/client/
 COPY packages/ops/package.json packages/ops/
 COPY packages/projects/package.json packages/projects/
+COPY packages/query-language/package.json packages/query-language/
 COPY packages/queue/package.json packages/queue/
 COPY packages/records/package.json packages/records/
 COPY packages/row-scanner/package.json packages/row-scanner/
@@ -27,10 +30,10 @@ COPY packages/runtime/package.json packages/runtime/
 COPY packages/schema/package.json packages/schema/
 COPY packages/traces/package.json packages/traces/
 RUN npx --yes "$(node --print 'require("./package.json").packageManager')" install --frozen-lockfile --prod \
-      --filter @sluice/api... --filter @sluice/cli... --filter @sluice/worker... \
+      --filter @sluice/api... --filter @sluice/cli... --filter @sluice/query... --filter @sluice/worker... \
     && find node_modules/.pnpm/swagger-ui-dist@* \( -name '*.map' -o -name '*-es-*' \) -delete
 
-# Common layers of the three images. The sources keep their places in the workspace, and pnpm's links stay valid: Node runs
+# Common layers of the images. The sources keep their places in the workspace, and pnpm's links stay valid: Node runs
 # TypeScript directly, but not below node_modules.
 FROM ${NODE_IMAGE} AS runtime
 WORKDIR /sluice
@@ -67,6 +70,14 @@ COPY apps/worker apps/worker
 LABEL org.opencontainers.image.title="sluice-worker" \
       org.opencontainers.image.description="Moves queued chunks into ClickHouse, in big batches, exactly once."
 ENTRYPOINT ["node", "apps/worker/src/main.ts"]
+
+FROM service AS query
+COPY apps/query apps/query
+LABEL org.opencontainers.image.title="sluice-query" \
+      org.opencontainers.image.description="Serves the query API and the explorer."
+ENV QUERY_HOST=0.0.0.0 QUERY_PORT=3001
+EXPOSE 3001
+ENTRYPOINT ["node", "apps/query/src/main.ts"]
 
 FROM service AS api
 COPY apps/api apps/api

@@ -11,6 +11,7 @@ import { overloadSettings } from '../apps/api/src/overload/settings.ts'
 import { problems } from '../apps/api/src/problems.ts'
 import { rateLimitSettings } from '../apps/api/src/rate-limits/settings.ts'
 import { sampleSettings } from '../apps/api/src/traces/request-traces.ts'
+import { querySettings } from '../apps/query/src/config.ts'
 import { workerSettings } from '../apps/worker/src/config.ts'
 import { dashboardFiles } from './dashboards/grafana.ts'
 
@@ -42,7 +43,7 @@ const chartSchemaPath = 'deploy/helm/values.schema.json'
 /** The settings that the chart determines itself, from values that have other names, or that its replicas replace. */
 export const settingsOfChart: ReadonlySet<string> = new Set([
   ...'HOST PORT OPS_HOST OPS_PORT REDIS_URL REDIS_TLS_CA_FILE REDIS_SENTINEL_PASSWORD'.split(' '),
-  ...'API_PROCESSES WORKER_PROCESSES'.split(' '),
+  ...'API_PROCESSES WORKER_PROCESSES QUERY_HOST QUERY_PORT'.split(' '),
   ...'CLICKHOUSE_URL CLICKHOUSE_TLS_CA_FILE CLICKHOUSE_USERNAME CLICKHOUSE_PASSWORD'.split(' '),
 ])
 
@@ -51,7 +52,7 @@ function chartSchema(): string {
   const schema = JSON.parse(readFileSync(new URL(`../${chartSchemaPath}`, import.meta.url), 'utf8')) as {
     properties: { settings: { properties: unknown } }
   }
-  const settings: Settings = { ...apiSettings, ...workerSettings }
+  const settings: Settings = { ...apiSettings, ...workerSettings, ...querySettings }
   const names = Object.keys(settings).filter((name) => !settingsOfChart.has(name))
   schema.properties.settings.properties = Object.fromEntries(
     names.toSorted().map((name) => {
@@ -67,15 +68,16 @@ function settingsPage(): string {
   const traces: Settings = { ...traceSettings, ...sampleSettings }
   const grouped: Settings = { ...shared, ...overloadSettings, ...rateLimitSettings, ...traces }
   return page('Settings', [
-    'Every setting of the API and the worker, for operators. Each process reads its settings from the environment when it starts.',
+    'Every setting of the API, the worker and the query process, for operators. Each process reads its settings from the environment when it starts.',
     'An empty variable counts as not set. A process does not start with an invalid setting: it exits with code 1, and its last log line ' +
       'names the setting.',
-    '`npm start` passes these settings to the API and the worker that it runs. It rejects those that it determines itself: the addresses ' +
+    '`npm start` passes these settings to the processes that it runs. It rejects those that it determines itself: the addresses ' +
       'and credentials of Redis and ClickHouse, `SLUICE_PREFIX`, `OPS_HOST`, `OPS_PORT` and `SHUTDOWN_DEADLINE_MS`.',
     section('HTTP server', without(apiSettings, grouped)),
     section('Redis and the queue', redisSettings),
     section('ClickHouse', clickhouseSettings),
     section('Batches', without(workerSettings, grouped)),
+    section('Queries', without(querySettings, { ...grouped, ...apiSettings })),
     section('Rate limits', rateLimitSettings),
     section('Overload', overloadSettings),
     section('Traces', traces),
@@ -99,7 +101,10 @@ function section(title: string, settings: Settings): string {
 }
 
 function readersOf(name: string): string {
-  return [name in apiSettings && 'API', name in workerSettings && 'worker'].filter(Boolean).join(', ')
+  const readers = { API: apiSettings, worker: workerSettings, query: querySettings }
+  return Object.keys(readers)
+    .filter((reader) => name in readers[reader as keyof typeof readers])
+    .join(', ')
 }
 
 function allowed({ type, minimum, maximum, enum: choices }: Setting): string {

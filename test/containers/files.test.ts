@@ -33,11 +33,11 @@ async function foldersOf(folders: readonly string[], found = new Set<string>()):
 it('the Dockerfile copies the manifests of exactly the packages that the images need', async () => {
   const dockerfile = await read('Dockerfile')
   const copied = [...dockerfile.matchAll(/^COPY (\S+)\/package\.json \1\/$/gm)].map(([, folder]) => folder)
-  const needed = await foldersOf(['apps/api', 'apps/cli', 'apps/worker'])
+  const needed = await foldersOf(['apps/api', 'apps/cli', 'apps/query', 'apps/worker'])
   expect(new Set(copied)).toEqual(needed)
 })
 
-it.each(['api', 'worker'] as const)(
+it.each(['api', 'query', 'worker'] as const)(
   'the image of the %s has the options of Node that npm start uses',
   async (role) => {
     const command = ['node', ...nodeOptions[role], `apps/${role}/src/main.ts`].map((part) => `"${part}"`)
@@ -90,7 +90,7 @@ describe('every service of Compose', () => {
 
   it('is known here, and no image of others goes on as root', async () => {
     const foreign = [...Object.keys(ownerOf), 'proxy']
-    const own = ['migrate', 'api', 'worker', 'cli']
+    const own = ['migrate', 'api', 'query', 'worker', 'cli']
     expect(new Set(Object.keys(services))).toEqual(new Set([...owners, ...foreign, ...own]))
     for (const name of foreign) expect(services[name]?.['user']).toMatch(/^[1-9]\d*:\d+$/)
     expect(await read('Dockerfile')).toMatch(/^USER 1000:1000$/m)
@@ -99,7 +99,7 @@ describe('every service of Compose', () => {
   it('is published only on the loopback address, and the API only through the proxy', () => {
     const published = Object.entries(services).filter(([, { ports }]) => ports !== undefined)
     expect(new Set(published.map(([name]) => name))).toEqual(
-      new Set(['clickhouse', 'grafana', 'prometheus', 'proxy']),
+      new Set(['clickhouse', 'grafana', 'prometheus', 'proxy', 'query']),
     )
     for (const port of published.flatMap(([, { ports = [] }]) => ports))
       expect(port).toMatch(/^(127\.0\.0\.1:|\$\{[A-Z_]+:-127\.0\.0\.1:)/)

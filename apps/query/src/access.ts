@@ -8,7 +8,7 @@ const SESSION_COOKIE = new RegExp(`(?:^|; ?)${COOKIE}=([A-Za-z0-9_-]+)(?:;|$)`)
 const SESSION_PATH = '/v1/query/session'
 
 /** `same-origin` is the explorer itself, and `none` a user who enters an address. Other clients than browsers do not send it. */
-const sitesAllowed: readonly unknown[] = [undefined, 'same-origin', 'none']
+const sitesAllowed: ReadonlySet<unknown> = new Set([undefined, 'same-origin', 'none'])
 
 /** Who may read: a key in the header `Authorization`, or a session of the explorer, which stands for a key. */
 export class ReadAccess {
@@ -36,9 +36,9 @@ export class ReadAccess {
       if (method === 'GET') return
       const { origin, host } = headers
       const isForeign = origin !== undefined && (!URL.canParse(origin) || new URL(origin).host !== host)
-      if (isForeign || !sitesAllowed.includes(headers['sec-fetch-site'])) throw new Problem('cross_origin')
+      if (isForeign || !sitesAllowed.has(headers['sec-fetch-site'])) throw new Problem('cross_origin')
     })
-    app.get(SESSION_PATH, async (request) => ({ project: (await this.projectOf(request)).id }))
+    app.get(SESSION_PATH, (request) => this.projectOf(request).then(({ id }) => ({ project: id })))
     app.post(SESSION_PATH, async (request, reply) => {
       const { key } = (request.body ?? {}) as { readonly key?: unknown }
       if (typeof key !== 'string') throw new Problem('invalid_body')

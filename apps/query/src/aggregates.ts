@@ -5,7 +5,7 @@ import type { FieldSql } from './fields.ts'
 import { queryOf, type Selection } from './selection.ts'
 import { isoMicros } from './times.ts'
 
-export const aggregateLimits = {
+const aggregateLimits = {
   /** Values of a field that a histogram distinguishes. The others are counted together. */
   histogramValuesMax: 10,
   /** The newest entries, of which the fields are read. */
@@ -25,7 +25,7 @@ const stepsUs: readonly number[] = [
 ]
 
 /** The shortest step with which a range has at most so many buckets. */
-export function stepOf({ fromUs, untilUs }: Range, bucketsMax: number): bigint {
+function stepOf({ fromUs, untilUs }: Range, bucketsMax: number): bigint {
   const fits = (step: bigint): boolean =>
     untilUs <= fromUs || (untilUs - 1n) / step - fromUs / step < BigInt(bucketsMax)
   const last = BigInt(stepsUs.at(-1) ?? 1)
@@ -35,7 +35,7 @@ export function stepOf({ fromUs, untilUs }: Range, bucketsMax: number): bigint {
   return step
 }
 
-export interface Bucket {
+interface Bucket {
   readonly from: string
   counts: Record<string, number>
   /** Of values that are not distinguished. */

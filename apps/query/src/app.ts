@@ -8,7 +8,7 @@ import { Problem, queryProblem } from './problems.ts'
 import type { QueryMetrics } from './query-metrics.ts'
 import { ClientGoneError, type QueryDependencies, queryRoutes } from './routes.ts'
 
-export const httpLimits = {
+const httpLimits = {
   /** A whole request. Only that of a sign-in has a body, which is small. */
   requestMs: 10_000,
   bodyBytesMax: 4 * 1024,

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { type Micros, timesAllowed } from './times.ts'
 
-export type Order = 'asc' | 'desc'
+type Order = 'asc' | 'desc'
 
 /** A range of timestamps: `fromUs` is included, `untilUs` is not. */
 export interface Range {
@@ -30,8 +30,8 @@ export const isId = (text: string): boolean => ID.test(text)
 export function cursorOf(listing: Listing, query: string): string {
   const { order, fromUs, untilUs, receivedUntilMs, last } = listing
   const position = last === undefined ? [] : [String(last.timestampUs), last.id]
-  const parts = [VERSION, digest(query), order, String(fromUs), String(untilUs), receivedUntilMs, ...position]
-  return Buffer.from(JSON.stringify(parts)).toString('base64url')
+  const all = [VERSION, digest(query), order, String(fromUs), String(untilUs), receivedUntilMs, ...position]
+  return Buffer.from(JSON.stringify(all)).toString('base64url')
 }
 
 /** @returns undefined if the text is no cursor, or one of another query */

@@ -13,7 +13,7 @@ export const entryColumns = [
   'stack',
 ] as const
 
-export type EntryColumn = (typeof entryColumns)[number]
+type EntryColumn = (typeof entryColumns)[number]
 
 /** An entry as ClickHouse returns it. Times are ISO 8601. Absent strings are empty. */
 export type EntryRow = Readonly<Record<EntryColumn | 'metadata_text', string>>

@@ -4,7 +4,7 @@ import { entryJson, type EntryRow, entrySelection } from './entries.ts'
 import { ID_ORDER, queryOf, type Selection } from './selection.ts'
 import { type Micros, microsOf } from './times.ts'
 
-export const searchLimits = {
+const searchLimits = {
   /** The first window. A busy project has a page in it, and reading more would cost. */
   firstWindowUs: 60_000_000n,
   /** A window below it is not divided again: it is too expensive. */

@@ -141,7 +141,7 @@ await runProcess({
     })
     resources.defer(() => ops.close())
     // Released first: requests in flight need all of the above.
-    resources.defer(async () => void (await app.close()))
+    resources.defer(() => app.close())
     logger.info({ url, opsUrl: ops.url }, 'listening')
     return { opsUrl: ops.url, stop: () => resources.disposeAsync() }
   },

@@ -1,5 +1,5 @@
 import packageJson from '../package.json' with { type: 'json' }
-import { type OperationName, operations, type Parameters } from './parameters.ts'
+import { type OperationName, operationParameters, type Parameters } from './parameters.ts'
 import { problems } from './problems.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
@@ -44,7 +44,7 @@ export function openapiDocument(): JsonObject {
       },
     },
     paths: Object.fromEntries(
-      (Object.keys(operations) as OperationName[]).map((name) => [
+      (Object.keys(operationParameters) as OperationName[]).map((name) => [
         `/v1/query/${name}`,
         { get: operation(name) },
       ]),
@@ -53,7 +53,7 @@ export function openapiDocument(): JsonObject {
 }
 
 function operation(name: OperationName): JsonObject {
-  const { summary, parameters }: { summary: string; parameters: Parameters } = operations[name]
+  const { summary, parameters }: { summary: string; parameters: Parameters } = operationParameters[name]
   const content = Object.fromEntries((answers[name] ?? ['application/json']).map((type) => [type, {}]))
   return {
     operationId: name,

@@ -65,7 +65,7 @@ const id: Parameter<string> = {
   read: (text) => (isId(text) ? text : undefined),
 }
 
-export interface NamedField extends FieldSql {
+interface NamedField extends FieldSql {
   readonly name: string
 }
 
@@ -118,7 +118,7 @@ const text = (description: string): Parameter<string> => ({
 })
 
 /** The parameters of each operation, by the last part of its path. */
-export const operations = {
+export const operationParameters = {
   logs: {
     summary: 'Entries, newest first',
     parameters: {
@@ -171,31 +171,36 @@ export const operations = {
   },
 } as const satisfies Readonly<Record<string, { summary: string; parameters: Parameters }>>
 
-export type OperationName = keyof typeof operations
-export type ParametersOf<Name extends OperationName> = ValuesOf<(typeof operations)[Name]['parameters']>
+export type OperationName = keyof typeof operationParameters
+export type ParametersOf<Name extends OperationName> = ValuesOf<
+  (typeof operationParameters)[Name]['parameters']
+>
+
+export const invalidParameter = (parameter: string, message: string): Problem =>
+  new Problem('invalid_parameter', `${parameter} ${message}.`, { errors: [{ parameter, message }] })
 
 /** Reads the parameters of a request. @throws Problem `invalid_parameter` for unknown ones too: they may be misspelt */
 export function readParameters<P extends Parameters>(
   known: P,
   given: Readonly<Record<string, unknown>>,
 ): ValuesOf<P> {
-  const fail = (parameter: string, message: string): never => {
-    throw new Problem('invalid_parameter', `${parameter} ${message}.`, { errors: [{ parameter, message }] })
-  }
   for (const name of Object.keys(given))
-    if (!Object.hasOwn(known, name)) fail(name.slice(0, NAME_CHARACTERS_MAX), 'is not a parameter here')
+    if (!Object.hasOwn(known, name))
+      throw invalidParameter(name.slice(0, NAME_CHARACTERS_MAX), 'is not a parameter here')
   const values = Object.entries(known).map(([name, { read, absent, schema }]) => {
     const value = given[name]
-    if (value === undefined) return [name, absent === undefined ? fail(name, 'is required') : absent.value]
-    if (typeof value !== 'string') return fail(name, 'may be given once')
+    if (value === undefined && absent !== undefined) return [name, absent.value]
+    if (value === undefined) throw invalidParameter(name, 'is required')
+    if (typeof value !== 'string') throw invalidParameter(name, 'may be given once')
     const result = read(value)
-    return [name, result ?? fail(name, `must be ${expectation(schema)}`)]
+    if (result === undefined) throw invalidParameter(name, `must be ${expectation(schema)}`)
+    return [name, result]
   })
   return Object.fromEntries(values) as ValuesOf<P>
 }
 
 function expectation({ enum: choices, minimum, maximum, format }: JsonObject): string {
   if (Array.isArray(choices)) return `one of ${choices.join(', ')}`
-  if (minimum !== undefined) return `an integer from ${String(minimum)} to ${String(maximum)}`
+  if (typeof minimum === 'number') return `an integer from ${minimum} to ${Number(maximum)}`
   return format === 'uuid' ? 'the id of an entry' : 'valid: see the documentation'
 }

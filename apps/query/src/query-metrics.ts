@@ -1,5 +1,5 @@
 import { LabelledCounts, type Metrics } from '@sluice/ops'
-import { operations } from './parameters.ts'
+import { operationParameters } from './parameters.ts'
 import type { QuerySlots } from './query-slots.ts'
 import type { Tails } from './tail/tails.ts'
 
@@ -35,7 +35,7 @@ export function exportQueries(
       name: 'sluice_query_duration_seconds',
       help: 'Time from a request to its answer.',
       label: 'operation',
-      of: Object.keys(operations),
+      of: Object.keys(operationParameters),
     },
     bucketsS,
   )

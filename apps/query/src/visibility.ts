@@ -12,7 +12,7 @@ export interface CompletePoint {
   readonly until: () => Promise<number | null>
 }
 
-export const visibilityLimits = {
+const visibilityLimits = {
   /** How long an answer waits for an entry. A client should not wait longer for one request. */
   waitMs: 10_000,
   /** Rows become visible with each insert: twice a second or less. */

@@ -215,7 +215,7 @@ function orUnavailable(lookup: Promise<Credential>): Promise<Credential> {
 
 /** The detail of a `forbidden` problem. Only the owner of the key gets it. */
 function missingScopeDetail(scope: Scope, scopes: readonly Scope[]): string {
-  const existing = scopes.map((scope) => `"${scope}"`).join(', ')
+  const existing = scopes.map((each) => `"${each}"`).join(', ')
   return `The request needs the scope "${scope}". The API key has ${existing === '' ? 'no scope' : `the scope ${existing}`}.`
 }
 

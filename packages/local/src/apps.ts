@@ -32,7 +32,11 @@ type WorkerOptions = AppOptions & { readonly clickhouse: ClickHouseAccess }
  * of a second at full load. With 16 MB they are freed before. V8's four threads for GC compete with the event loop on few processors: a
  * single one halves the slowest responses under attack (see docs/overload.md).
  */
-export const nodeOptions = { api: ['--max-semi-space-size=16', '--v8-pool-size=1'], worker: [] } as const
+export const nodeOptions = {
+  api: ['--max-semi-space-size=16', '--v8-pool-size=1'],
+  worker: [],
+  query: [],
+} as const
 
 /** Starts an API process on exactly this port, by default a free one, and waits until it is ready. */
 export async function startApi(
@@ -42,12 +46,10 @@ export async function startApi(
   const { host = '127.0.0.1', port: chosen } = options
   // On a local machine there are no other users to protect, and a load test is intended.
   const unlimited = { RATE_LIMIT_ENTRIES_PER_SECOND: '0', RATE_LIMIT_BYTES_PER_SECOND: '0' }
-  const anyHosts: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }
-  const reachable = anyHosts[host] ?? (host.includes(':') ? `[${host}]` : host)
   const start = async (port: number): Promise<ApiApp> => {
     const environment = { ...unlimited, ...options.environment, HOST: host, PORT: String(port) }
     const app = await startApp(supervisor, 'api', options, environment)
-    return { ...app, url: `http://${reachable}:${port}` }
+    return { ...app, url: urlOf(host, port) }
   }
   return chosen === undefined ? supervisor.ports.startOn(undefined, start) : start(chosen)
 }
@@ -55,6 +57,34 @@ export async function startApi(
 export function startWorker(supervisor: Supervisor, options: WorkerOptions): Promise<App> {
   const environment = { ...clickhouseEnvironment(options.clickhouse), ...options.environment }
   return startApp(supervisor, 'worker', options, environment)
+}
+
+/** Starts the query process on exactly this port, or a free one, preferably `preferredPort`. */
+export function startQuery(
+  supervisor: Supervisor,
+  options: WorkerOptions & {
+    host?: string | undefined
+    port?: number | undefined
+    preferredPort?: number | undefined
+  },
+): Promise<ApiApp> {
+  const { host = '127.0.0.1', port: chosen, preferredPort } = options
+  const start = async (port: number): Promise<ApiApp> => {
+    const environment = {
+      ...clickhouseEnvironment(options.clickhouse),
+      ...options.environment,
+      QUERY_HOST: host,
+      QUERY_PORT: String(port),
+    }
+    return { ...(await startApp(supervisor, 'query', options, environment)), url: urlOf(host, port) }
+  }
+  return chosen === undefined ? supervisor.ports.startOn(preferredPort, start) : start(chosen)
+}
+
+/** The address at which this machine reaches a process that listens on a host. */
+function urlOf(host: string, port: number): string {
+  const anyHosts: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }
+  return `http://${anyHosts[host] ?? (host.includes(':') ? `[${host}]` : host)}:${port}`
 }
 
 export const clickhouseEnvironment = ({ url, username, password, database }: ClickHouseAccess) => ({
@@ -66,7 +96,7 @@ export const clickhouseEnvironment = ({ url, username, password, database }: Cli
 
 async function startApp(
   supervisor: Supervisor,
-  role: 'api' | 'worker',
+  role: 'api' | 'worker' | 'query',
   { name = role, opsPort: preferred, redisUrl, prefix, until }: AppOptions,
   environment: NodeJS.ProcessEnv,
 ): Promise<App> {

@@ -13,19 +13,23 @@ export interface ClickHouseOptions {
 
 const entry = fileURLToPath(new URL('clickhouse-server.ts', import.meta.url))
 const USERNAME = 'sluice'
+/** Of the query process: it can only read entries. */
+const READER = 'sluice_reader'
+const DATABASE = 'sluice'
 
 /** Starts a ClickHouse with its HTTP interface on 127.0.0.1 and one user. The database in the access is not created. */
 export async function startClickHouse(
   supervisor: Supervisor,
-  { port: preferredPort, password = randomBytes(18).toString('base64url') }: ClickHouseOptions = {},
-): Promise<{ process: SupervisedProcess; access: ClickHouseAccess }> {
+  { port: preferredPort, password = randomPassword() }: ClickHouseOptions = {},
+): Promise<{ process: SupervisedProcess; access: ClickHouseAccess; readAccess: ClickHouseAccess }> {
   const folder = join(supervisor.dataDir, 'clickhouse')
+  const readPassword = randomPassword()
   makeFolder(folder)
   const [configFile, usersFile] = [join(folder, 'config.xml'), join(folder, 'users.xml')]
   return supervisor.ports.startOn(preferredPort, async (port) => {
     writeFileSync(configFile, serverConfig(join(folder, 'data'), port, usersFile), { mode: 0o600 })
-    writeFileSync(usersFile, usersConfig(password), { mode: 0o600 })
-    const access = { url: `http://127.0.0.1:${port}`, username: USERNAME, password, database: 'sluice' }
+    writeFileSync(usersFile, usersConfig(password, readPassword), { mode: 0o600 })
+    const access = { url: `http://127.0.0.1:${port}`, username: USERNAME, password, database: DATABASE }
     const process = await supervisor.start({
       role: 'clickhouse',
       name: 'clickhouse',
@@ -36,7 +40,7 @@ export async function startClickHouse(
       environment: { TZ: 'UTC' },
       isReady: (signal) => clickhouseAnswers(access, signal),
     })
-    return { process, access }
+    return { process, access, readAccess: { ...access, username: READER, password: readPassword } }
   })
 }
 
@@ -69,11 +73,12 @@ function serverConfig(folder: string, port: number, usersFile: string): string {
  * chDB runs its first query as the user `default` without a password, so this user must exist. It has only the grants that the query needs,
  * and one session, which the query takes until the server stops.
  */
-function usersConfig(password: string): string {
+function usersConfig(password: string, readPassword: string): string {
   return `<clickhouse>
   <profiles>
     <default/>
     <starting><max_sessions_for_user>1</max_sessions_for_user></starting>
+    <reading><readonly>2</readonly></reading>
   </profiles>
   <quotas><default/></quotas>
   <users>
@@ -94,10 +99,19 @@ function usersConfig(password: string): string {
       <quota>default</quota>
       <access_management>1</access_management>
     </${USERNAME}>
+    <${READER}>
+      <password_sha256_hex>${hash('sha256', readPassword, 'hex')}</password_sha256_hex>
+      <networks><ip>127.0.0.1</ip></networks>
+      <profile>reading</profile>
+      <quota>default</quota>
+      <grants><query>GRANT SELECT ON ${DATABASE}.logs</query></grants>
+    </${READER}>
   </users>
 </clickhouse>
 `
 }
+
+const randomPassword = (): string => randomBytes(18).toString('base64url')
 
 const escape = (text: string): string =>
   text.replaceAll(/[<>&]/g, (character) => `&#${character.charCodeAt(0)};`)

@@ -1,5 +1,5 @@
 import { type ClickHouseAccess, migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
-import { type AppSettings, startApi, startWorker } from './apps.ts'
+import { type AppSettings, startApi, startQuery, startWorker } from './apps.ts'
 import { type ClickHouseOptions, startClickHouse } from './clickhouse.ts'
 import { noteQueued, provisionProject, restoreProject, usableProject, withRegistry } from './provision.ts'
 import { type RedisOptions, startRedis } from './redis.ts'
@@ -11,6 +11,8 @@ export interface Services {
   readonly dataDir: string
   readonly redisUrl: string
   readonly clickhouse: ClickHouseAccess
+  /** Of a user who can only read entries, if there is one. */
+  readonly readAccess?: ClickHouseAccess
   readonly processes: Readonly<Record<'redis' | 'clickhouse', SupervisedProcess>>
   /** Stops the processes, immediately with `force`. Deletes the data directory if it is a temporary one. */
   stop(options?: { force?: boolean }): Promise<void>
@@ -38,6 +40,7 @@ export async function startServices(options: ServicesOptions = {}): Promise<Serv
       dataDir: supervisor.dataDir,
       redisUrl: redis.url,
       clickhouse: clickhouse.access,
+      readAccess: clickhouse.readAccess,
       processes: { redis: redis.process, clickhouse: clickhouse.process },
       stop: (how) => supervisor.stop(how),
     }
@@ -49,11 +52,15 @@ export async function startServices(options: ServicesOptions = {}): Promise<Serv
 
 export interface Installation extends Omit<Services, 'processes'> {
   readonly apiUrl: string
-  readonly opsUrls: { readonly api: string; readonly worker: string }
+  readonly opsUrls: { readonly api: string; readonly worker: string; readonly query?: string }
+  /** Of the query process, if there is one. */
+  readonly queryUrl?: string
+  readonly readKey?: string
   readonly prefix: string
   readonly projectId: string
   readonly apiKey: string
-  readonly processes: Services['processes'] & Readonly<Record<'api' | 'worker', SupervisedProcess>>
+  readonly processes: Services['processes'] &
+    Readonly<Record<'api' | 'worker', SupervisedProcess> & Partial<Record<'query', SupervisedProcess>>>
 }
 
 export interface InstallationOptions extends ServicesOptions {
@@ -61,35 +68,52 @@ export interface InstallationOptions extends ServicesOptions {
   readonly services?: Services | undefined
   readonly prefix?: string | undefined
   /** The project and the key of an earlier run. They are restored if Redis has lost them. */
-  readonly earlier?: { readonly projectId: string; readonly apiKey: string } | undefined
+  readonly earlier?:
+    | { readonly projectId: string; readonly apiKey: string; readonly readKey?: string | undefined }
+    | undefined
   readonly api?: AppSettings & { readonly port?: number | undefined; readonly host?: string | undefined }
   readonly worker?: AppSettings
+  /** Default: there is no query process. */
+  readonly query?: Omit<Parameters<typeof startQuery>[1], 'redisUrl' | 'prefix' | 'clickhouse'> | undefined
 }
 
-/** Starts Redis and ClickHouse with migrated tables, a project with a key, an API and a worker. `startApi` and `startWorker` add more. */
+/** Starts Redis and ClickHouse with migrated tables, a project with keys, an API, a worker, and perhaps a query process. `startApi` and `startWorker` add more. */
 export async function startInstallation(options: InstallationOptions = {}): Promise<Installation> {
   const { prefix = 'sluice', note = () => undefined, earlier } = options
   const services = options.services ?? (await startServices(options))
-  const { supervisor, redisUrl, clickhouse } = services
+  const { supervisor, redisUrl, clickhouse, readAccess = clickhouse } = services
   try {
     await migrate(clickhouse, await readMigrations(migrationsFolder))
     const project = await withRegistry({ redisUrl, prefix }, async (registry, redis) => {
       if (earlier !== undefined) await restoreProject(registry, earlier, note)
       await noteQueued(redis, prefix, note)
       const projectId = await usableProject(registry, note, earlier?.projectId)
-      return { projectId, apiKey: await provisionProject(registry, projectId, earlier?.apiKey) }
+      const apiKey = await provisionProject(registry, projectId, earlier?.apiKey)
+      if (options.query === undefined) return { projectId, apiKey }
+      return {
+        projectId,
+        apiKey,
+        readKey: await provisionProject(registry, projectId, earlier?.readKey, 'read'),
+      }
     })
-    const [api, worker] = await Promise.all([
+    const [api, worker, query] = await Promise.all([
       startApi(supervisor, { ...options.api, redisUrl, prefix }),
       startWorker(supervisor, { ...options.worker, redisUrl, prefix, clickhouse }),
+      options.query && startQuery(supervisor, { ...options.query, redisUrl, prefix, clickhouse: readAccess }),
     ])
     return {
       ...services,
       ...project,
       apiUrl: api.url,
-      opsUrls: { api: api.opsUrl, worker: worker.opsUrl },
+      ...(query && { queryUrl: query.url }),
+      opsUrls: { api: api.opsUrl, worker: worker.opsUrl, ...(query && { query: query.opsUrl }) },
       prefix,
-      processes: { ...services.processes, api: api.process, worker: worker.process },
+      processes: {
+        ...services.processes,
+        api: api.process,
+        worker: worker.process,
+        ...(query && { query: query.process }),
+      },
     }
   } catch (error) {
     await services.stop({ force: true })

@@ -2,7 +2,9 @@ import { fstatSync, readFileSync, renameSync, statfsSync, writeFileSync } from '
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { apiSettings, readApiConfig } from '@sluice/api/config'
-import { probePort, SettingsError } from '@sluice/runtime'
+import { hashApiKey, Sessions } from '@sluice/projects'
+import { querySettings, readQueryConfig } from '@sluice/query/config'
+import { connectRedis, installationNames, probePort, SettingsError } from '@sluice/runtime'
 import { workerSettings } from '@sluice/worker/config'
 import { type Installation, startInstallation } from './installation.ts'
 import { describeExit, ProcessError } from './supervised-process.ts'
@@ -10,12 +12,14 @@ import { DataDirectoryBusyError, Supervisor } from './supervisor.ts'
 
 const DEFAULT_DATA_DIR = fileURLToPath(new URL('../../../.data', import.meta.url))
 const DEFAULT_PORT = 3_000
+/** Free ones are used if another program has it. */
+const DEFAULT_QUERY_PORT = 3_001
 const UNPRIVILEGED_PORT_MIN = 1_024
 const DISK_CHECK_INTERVAL_MS = 2_000
 /** ClickHouse reserves space before it writes: an insert of a full batch takes some tens of megabytes. */
 const FREE_BYTES_MIN = 64 * 1024 * 1024
 
-/** Settings of API and worker that have no effect here, because `npm start` runs Redis, ClickHouse and both processes itself. */
+/** Settings that have no effect here, because `npm start` runs Redis, ClickHouse and all processes itself. */
 const DETERMINED =
   /^(CLICKHOUSE_.*|OPS_HOST|OPS_PORT|REDIS_SENTINEL_PASSWORD|REDIS_TLS_CA_FILE|REDIS_URL|SHUTDOWN_DEADLINE_MS|SLUICE_PREFIX)$/
 
@@ -44,11 +48,11 @@ export async function runLocally(
 }
 
 function rejectDetermined(environment: NodeJS.ProcessEnv): void {
-  const known = Object.keys({ ...apiSettings, ...workerSettings })
+  const known = Object.keys({ ...apiSettings, ...workerSettings, ...querySettings })
   const names = known.filter((name) => DETERMINED.test(name) && environment[name])
   if (names.length === 0) return
   throw new SettingsError(
-    `npm start runs Redis, ClickHouse, API and worker itself, and cannot use ${names.join(', ')}. ` +
+    `npm start runs Redis, ClickHouse, API, worker and query process itself, and cannot use ${names.join(', ')}. ` +
       `Start it without: env ${names.map((name) => `-u ${name}`).join(' ')} npm start`,
   )
 }
@@ -60,11 +64,12 @@ async function startAndWatch(
 ): Promise<never> {
   rejectDetermined(environment)
   const { HOST: host, PORT: port } = readApiConfig(environment)
+  const { QUERY_HOST, QUERY_PORT } = readQueryConfig(environment)
   const { dataDir } = supervisor
   const code = await probePort(port, host)
   if (code !== undefined) throw new Error(describePort(host, port, code))
-  write('Starting Redis, ClickHouse, API and worker …')
-  const { opsPorts, redis, clickhouse, project } = readEarlier(dataDir)
+  write('Starting Redis, ClickHouse, API, worker and explorer …')
+  const { opsPorts, redis, clickhouse, project, queryPort = DEFAULT_QUERY_PORT } = readEarlier(dataDir)
   const installation = await startInstallation({
     supervisor,
     redis,
@@ -73,11 +78,19 @@ async function startAndWatch(
     note: write,
     api: { host, port: port === 0 ? undefined : port, opsPort: opsPorts?.api, environment },
     worker: { opsPort: opsPorts?.worker, environment },
+    query: {
+      host: QUERY_HOST,
+      port: environment['QUERY_PORT'] ? QUERY_PORT : undefined,
+      preferredPort: queryPort,
+      opsPort: opsPorts?.query,
+      environment,
+    },
   })
   writeLocalFile(dataDir, installation)
   // Such as the file that the shell creates for `npm start > start.log`.
   const output = fstatSync(process.stdout.fd)
-  write(welcome(installation, dataDir, output.isFile() && (output.mode & 0o077) !== 0))
+  const isPublic = output.isFile() && (output.mode & 0o077) !== 0
+  write(welcome(installation, dataDir, isPublic, isPublic ? undefined : await explorerLink(installation)))
   watchDisk(dataDir, write)
   const exits = Object.values(installation.processes).map(async (each) => ({ each, exit: await each.exited }))
   const { each, exit } = await Promise.race(exits)
@@ -87,13 +100,13 @@ async function startAndWatch(
 /** The content of `local.json` in the data directory. Scripts and the CLI read addresses and credentials from it. */
 export type LocalFile = Pick<
   Installation,
-  'apiUrl' | 'apiKey' | 'projectId' | 'redisUrl' | 'clickhouse' | 'opsUrls'
+  'apiUrl' | 'apiKey' | 'queryUrl' | 'readKey' | 'projectId' | 'redisUrl' | 'clickhouse' | 'opsUrls'
 >
 
 /** Writes `local.json`, readable by its owner only. Readers see the old or the new content, never a partial one. */
 export function writeLocalFile(dataDir: string, local: LocalFile): void {
-  const { apiUrl, apiKey, projectId, redisUrl, clickhouse, opsUrls } = local
-  const content: LocalFile = { apiUrl, apiKey, projectId, redisUrl, clickhouse, opsUrls }
+  const { apiUrl, apiKey, queryUrl = '', readKey = '', projectId, redisUrl, clickhouse, opsUrls } = local
+  const content: LocalFile = { apiUrl, apiKey, queryUrl, readKey, projectId, redisUrl, clickhouse, opsUrls }
   const path = join(dataDir, 'local.json')
   writeFileSync(`${path}.new`, `${JSON.stringify(content, undefined, 2)}\n`, { mode: 0o600 })
   renameSync(`${path}.new`, path)
@@ -105,10 +118,15 @@ export function readEarlier(dataDir: string) {
     const local = JSON.parse(readFileSync(join(dataDir, 'local.json'), 'utf8')) as LocalFile
     return {
       apiUrl: local.apiUrl,
-      project: { projectId: local.projectId, apiKey: local.apiKey },
+      project: { projectId: local.projectId, apiKey: local.apiKey, readKey: local.readKey },
+      queryPort: portIn(local.queryUrl),
       redis: { port: portOf(local.redisUrl), password: new URL(local.redisUrl).password },
       clickhouse: { port: portOf(local.clickhouse.url), password: local.clickhouse.password },
-      opsPorts: { api: portOf(local.opsUrls.api), worker: portOf(local.opsUrls.worker) },
+      opsPorts: {
+        api: portOf(local.opsUrls.api),
+        worker: portOf(local.opsUrls.worker),
+        query: portIn(local.opsUrls.query),
+      },
     }
   } catch {
     return {}
@@ -116,6 +134,25 @@ export function readEarlier(dataDir: string) {
 }
 
 const portOf = (url: string): number => Number(new URL(url).port)
+/** A file of an earlier version has fewer addresses. */
+const portIn = (url: string | undefined): number | undefined => (url ? portOf(url) : undefined)
+
+/** An address that signs in to the explorer once. Without one, the explorer asks for the key. */
+async function explorerLink({
+  queryUrl = '',
+  readKey = '',
+  redisUrl,
+  prefix,
+}: Installation): Promise<string> {
+  const redis = connectRedis(redisUrl, { failFast: false })
+  redis.on('error', () => undefined)
+  try {
+    const sessions = new Sessions(redis, installationNames(prefix).registryPrefix)
+    return `${queryUrl}/open?token=${await sessions.createLink(hashApiKey(readKey))}`
+  } finally {
+    redis.disconnect()
+  }
+}
 
 /** Of the disk with a folder. A folder that does not exist yet will be on the disk of its parent. */
 function freeBytesOf(folder: string): number {
@@ -173,11 +210,15 @@ export function describePort(host: string, port: number, code: string): string {
   return `The API cannot listen on HOST=${host} and PORT=${port} (${code}). Choose others: HOST=127.0.0.1 PORT=${next} npm start`
 }
 
-/** @param hidesKey whether others may read the output. The key is then only in `local.json` */
+/**
+ * @param hidesKey whether others may read the output. The key is then only in `local.json`
+ * @param link signs in to the explorer, once and within two minutes
+ */
 export function welcome(
-  { apiUrl, apiKey, projectId, opsUrls }: LocalFile,
+  { apiUrl, apiKey, queryUrl, projectId, opsUrls }: LocalFile,
   dataDir: string,
   hidesKey: boolean,
+  link = queryUrl,
 ): string {
   const quoted = `'${dataDir.replaceAll("'", String.raw`'\''`)}'`
   const sluice = dataDir === resolve(DEFAULT_DATA_DIR) ? './sluice' : `SLUICE_DATA_DIR=${quoted} ./sluice`
@@ -191,7 +232,8 @@ Sluice is ready. Ctrl-C stops it. The data stays in ${dataDir}
   Key      ${hidesKey ? `in ${dataDir}/local.json` : apiKey}  (project ${projectId})
   Send     ${hidesKey ? `echo 'Hello, Sluice' | ${sluice} send` : curl}
   Read     ${sluice} logs --project ${projectId} --follow
+  Explore  ${link}
   Docs     ${apiUrl}/docs
-  Metrics  ${opsUrls.api}/metrics (API), ${opsUrls.worker}/metrics (worker)
+  Metrics  ${opsUrls.api}/metrics (API), ${opsUrls.worker}/metrics (worker), ${opsUrls.query}/metrics (query)
 `
 }

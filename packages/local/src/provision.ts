@@ -5,6 +5,7 @@ import {
   Registry,
   RegistryError,
   retentionDaysDefault,
+  type Scope,
 } from '@sluice/projects'
 import { queuedRows, readRowTotals, ShardCount } from '@sluice/queue'
 import { connectRedis, installationNames, type RedisConnection } from '@sluice/runtime'
@@ -79,9 +80,14 @@ export async function usableProject({ projects }: Registry, note: Note, earlierI
 }
 
 /** Creates the project if it is missing, and a key unless `knownKey` is still active. @returns the active key */
-export async function provisionProject({ projects, keys }: Registry, projectId: string, knownKey = '') {
+export async function provisionProject(
+  { projects, keys }: Registry,
+  projectId: string,
+  knownKey = '',
+  scope: Scope = 'ingest',
+) {
   if ((await projects.find(projectId)) === undefined) await projects.create(projectId)
   const record = await keys.find(hashApiKey(knownKey))
   const isActive = record?.projectId === projectId && keyState(record, Date.now()) === 'active'
-  return isActive ? knownKey : (await keys.create(projectId, { name: KEY_NAME })).key
+  return isActive ? knownKey : (await keys.create(projectId, { name: KEY_NAME, scopes: [scope] })).key
 }

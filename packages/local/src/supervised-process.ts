@@ -4,14 +4,24 @@ import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs
 import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** The order in which processes are stopped: the API, which accepts entries, then the worker, last the stores. */
-export const stopStages: readonly (readonly Role[])[] = [['api'], ['worker'], ['clickhouse', 'redis']]
+/** The order in which processes are stopped: the API, which accepts entries, and what reads them, then the worker, last the stores. */
+export const stopStages: readonly (readonly Role[])[] = [
+  ['api', 'query'],
+  ['worker'],
+  ['clickhouse', 'redis'],
+]
 
 /**
  * How long a process may take to exit after SIGTERM before it is killed. Three stages take less than the 10 s after which `npm start`
  * exits in any case. Redis and ClickHouse have all acknowledged data on disk, so killing them loses nothing.
  */
-export const stopDeadlinesMs = { api: 3_500, worker: 3_500, clickhouse: 2_500, redis: 2_500 } as const
+export const stopDeadlinesMs = {
+  api: 3_500,
+  query: 3_500,
+  worker: 3_500,
+  clickhouse: 2_500,
+  redis: 2_500,
+} as const
 
 export type Role = keyof typeof stopDeadlinesMs
 

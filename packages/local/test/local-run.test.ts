@@ -16,10 +16,12 @@ import {
 const local: LocalFile = {
   apiUrl: 'http://127.0.0.1:3000',
   apiKey: 'slk_x',
+  queryUrl: 'http://127.0.0.1:3001',
+  readKey: 'slk_y',
   projectId: 'demo',
   redisUrl: 'redis://:pass_-9@127.0.0.1:4001',
   clickhouse: { url: 'http://127.0.0.1:4002', username: 'sluice', password: 'p', database: 'sluice' },
-  opsUrls: { api: 'http://127.0.0.1:4003', worker: 'http://127.0.0.1:4004' },
+  opsUrls: { api: 'http://127.0.0.1:4003', worker: 'http://127.0.0.1:4004', query: 'http://127.0.0.1:4005' },
 }
 
 let dataDir: string
@@ -32,10 +34,11 @@ test('a later start uses the ports, passwords and key of the earlier one, from a
   writeLocalFile(dataDir, local)
   expect(readEarlier(dataDir)).toEqual({
     apiUrl: 'http://127.0.0.1:3000',
-    project: { projectId: 'demo', apiKey: 'slk_x' },
+    project: { projectId: 'demo', apiKey: 'slk_x', readKey: 'slk_y' },
+    queryPort: 3001,
     redis: { port: 4001, password: 'pass_-9' },
     clickhouse: { port: 4002, password: 'p' },
-    opsPorts: { api: 4003, worker: 4004 },
+    opsPorts: { api: 4003, worker: 4004, query: 4005 },
   })
   expect(statSync(join(dataDir, 'local.json')).mode & 0o777).toBe(0o600)
   expect(readdirSync(dataDir)).toEqual(['local.json'])
@@ -77,7 +80,7 @@ test('the printed commands quote the data directory, unless it is the default on
   expect(welcome(local, "/it's here", false)).toContain(
     String.raw`SLUICE_DATA_DIR='/it'\''s here' ./sluice logs --project demo --follow`,
   )
-  expect(welcome(local, defaultDir, true)).not.toContain('slk_x')
+  expect(welcome(local, defaultDir, true)).not.toContain('slk_')
 })
 
 test.each([

@@ -7,7 +7,7 @@ import type { CompletePoint } from '../visibility.ts'
 import { endOf, isAfter, type Position } from './position.ts'
 import type { Viewer } from './viewer.ts'
 
-export const tailLimits = {
+const tailLimits = {
   pollMs: 1_000,
   /** How far back the shared query may begin. Viewers further behind have queries of their own: after a deployment, all viewers return at once. */
   sharedMs: 30_000,
@@ -185,6 +185,8 @@ function offerAll(rows: readonly EntryRow[], groups: readonly (readonly Viewer[]
   if (at !== undefined) for (const viewer of groups.flat()) viewer.flush(at)
 }
 
+const time = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
+
 /** The entries that one of the groups wants, in the order of their receipt. */
 function entriesAfter(from: Position, untilMs: number, groups: readonly (readonly Viewer[])[]) {
   const parameters: Record<string, unknown> = {
@@ -199,7 +201,6 @@ function entriesAfter(from: Position, untilMs: number, groups: readonly (readonl
     // The names of its parameters are those of every condition.
     return `(${sql.replaceAll(/\{(q\d+):/g, `{v${index}$1:`)})`
   })
-  const time = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
   return {
     sql: (source: string) => `SELECT ${entrySelection} ${source}
       AND received_at >= ${time('fromMs')} AND received_at <= ${time('untilMs')}

@@ -1,4 +1,4 @@
-import { retryAfter } from '../problems.ts'
+import { QuerySlots } from '../query-slots.ts'
 import { ProjectTail, type TailDependencies } from './project-tail.ts'
 import type { Viewer } from './viewer.ts'
 
@@ -17,6 +17,7 @@ export class Tails {
   readonly #dependencies: TailDependencies
   readonly #projects = new Map<string, ProjectTail>()
   readonly #viewers = new Set<Viewer>()
+  readonly #places = new QuerySlots(tailsLimits.viewersMax, tailsLimits.projectViewersMax)
 
   constructor(dependencies: TailDependencies) {
     this.#dependencies = dependencies
@@ -26,11 +27,9 @@ export class Tails {
     return this.#viewers.size
   }
 
-  /** @throws Problem `too_many_queries` if the project, or the process, has no room for another viewer */
-  requireRoom(projectId: string): void {
-    const ofProject = this.#projects.get(projectId)?.size ?? 0
-    if (ofProject >= tailsLimits.projectViewersMax || this.#viewers.size >= tailsLimits.viewersMax)
-      throw retryAfter('too_many_queries')
+  /** @returns gives the place of a viewer back @throws Problem `too_many_queries` if the project, or the process, has none left */
+  takePlace(projectId: string): () => void {
+    return this.#places.take(projectId)
   }
 
   add(projectId: string, viewer: Viewer): void {

@@ -3,7 +3,7 @@ import type { EntryRow } from '../entries.ts'
 import { isoMs } from '../times.ts'
 import { isAfter, type Position, positionText } from './position.ts'
 
-export const viewerLimits = {
+const viewerLimits = {
   /** Entries that a viewer gets for each second of their receipt. Nobody reads more, and a browser could not show them. */
   entriesPerSecond: 1_000,
   /** Bytes that wait for a viewer which reads slowly. It misses entries then, and is told how many. */

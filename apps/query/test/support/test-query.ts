@@ -25,7 +25,7 @@ export interface Entry {
 }
 
 /** The commands of Redis that sessions use, in memory. */
-export class FakeRedis {
+class FakeRedis {
   readonly values = new Map<string, string>()
   set = async (key: string, value: string): Promise<'OK'> => {
     this.values.set(key, value)
@@ -113,9 +113,9 @@ export class TestQuery {
     key: string,
     path: string,
     parameters: Record<string, string> = {},
-    init: RequestInit = {},
+    init: { headers?: Record<string, string>; signal?: AbortSignal } = {},
   ): Promise<Response> {
-    const address = `${this.url}/v1/query/${path}?${new URLSearchParams(parameters)}`
+    const address = `${this.url}/v1/query/${path}?${new URLSearchParams(parameters).toString()}`
     return fetch(address, { ...init, headers: { authorization: `Bearer ${key}`, ...init.headers } })
   }
 

@@ -1,0 +1,306 @@
+import { type LogReader, ReadLimitError, type ReadOptions } from '@sluice/clickhouse'
+import type { Project } from '@sluice/projects'
+import { matcher, toSql } from '@sluice/query-language'
+import type { MonotonicClock } from '@sluice/runtime'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Readable } from 'node:stream'
+import type { ReadAccess } from './access.ts'
+import { estimateRows, fields, histogram, values } from './aggregates.ts'
+import { cursorOf, type Listing, parseCursor } from './cursor.ts'
+import { csvHead, entryCsv, entryJson, type EntryRow } from './entries.ts'
+import { fieldSql } from './fields.ts'
+import { type Page, readPage } from './log-search.ts'
+import { invalidParameter, type OperationName, type ParametersOf, type ParsedQuery } from './parameters.ts'
+import { Problem } from './problems.ts'
+import type { Selection } from './selection.ts'
+import { openStream } from './tail/event-stream.ts'
+import { endOf, parsePosition, type Position } from './tail/position.ts'
+import { type Tails, tailsLimits } from './tail/tails.ts'
+import { Viewer } from './tail/viewer.ts'
+import { isoMs, type Moment, microsOf, resolve, timesAllowed } from './times.ts'
+import { type CompletePoint, findEntry, waitUntilVisible } from './visibility.ts'
+
+export interface OperationDependencies {
+  readonly access: Pick<ReadAccess, 'projectOf'>
+  readonly reader: LogReader
+  readonly completePoint: CompletePoint
+  readonly tails: Tails
+  /** `QUERY_TIME_MAX_MS`. */
+  readonly timeMaxMs: number
+  /** The clock by which entries are received. */
+  readonly wallMs: () => number
+  readonly clock: MonotonicClock
+}
+
+const operationLimits = {
+  /** Entries of each query of an export. A client that reads slowly holds no query open. */
+  exportPageRows: 2_000,
+  /** An export whose client reads nothing for this long ends. */
+  exportStalledMs: 60_000,
+  /** How long the problem of an expensive query may take to say what it would read. */
+  estimateMs: 1_000,
+} as const
+
+/** A request for an operation. */
+export interface Asked<Name extends OperationName = OperationName> extends ReadOptions {
+  readonly project: Project
+  readonly parameters: ParametersOf<Name>
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+}
+
+interface CommonParameters {
+  readonly query: ParsedQuery
+  readonly from: Moment
+  readonly until: Moment
+  readonly after: string | undefined
+}
+
+/** What an answer is about, and how much of it is final. */
+interface Prepared {
+  readonly selection: Selection
+  readonly completeMs: number | null
+  /** Later than the receipt of everything that the answer must have. */
+  readonly nowMs: number
+}
+
+/** Columns with few values: a histogram counts all of them. */
+const smallFields: ReadonlySet<string> = new Set(['level', 'environment', 'source'])
+const LEVEL = { sql: "''", parameters: {}, ...fieldSql('level'), name: 'level' }
+
+/** The operations of the query API: each sends the answer to a request. */
+export class Operations implements Record<OperationName, (asked: never) => Promise<FastifyReply>> {
+  readonly #dependencies: OperationDependencies
+
+  constructor(dependencies: OperationDependencies) {
+    this.#dependencies = dependencies
+  }
+
+  async logs({ project, parameters, reply, signal }: Asked<'logs'>): Promise<FastifyReply> {
+    const { query, cursor, order, limit } = parameters
+    const given = cursor === undefined ? undefined : parseCursor(cursor, query.text)
+    if (cursor !== undefined && given === undefined)
+      throw invalidParameter('cursor', 'is not one of this query')
+    const { selection, completeMs, nowMs } = await this.#prepare(parameters, project, { signal })
+    const listing = given ?? { ...selection.range, order, receivedUntilMs: nowMs }
+    const { rows, rest, limitedBy } = await this.#search(selection, listing, limit, signal)
+    const next = rest === undefined ? null : cursorOf(rest, query.text)
+    return sendWithEntries(reply, { entries: entriesJson(rows) }, completeMs, { next, limited_by: limitedBy })
+  }
+
+  async histogram({ project, parameters, reply, signal }: Asked<'histogram'>): Promise<FastifyReply> {
+    const { by = LEVEL, buckets: bucketsMax } = parameters
+    const prepared = await this.#prepare(parameters, project, { signal })
+    const of = { by, isSmall: smallFields.has(by.name), bucketsMax }
+    const { reader } = this.#dependencies
+    return this.#send(reply, prepared, histogram(reader, prepared.selection, of, { signal }))
+  }
+
+  async fields({ project, parameters, reply, signal }: Asked<'fields'>): Promise<FastifyReply> {
+    const prepared = await this.#prepare(parameters, project, { signal })
+    const { reader } = this.#dependencies
+    return this.#send(reply, prepared, fields(reader, prepared.selection, { signal }))
+  }
+
+  async values({ project, parameters, reply, signal }: Asked<'values'>): Promise<FastifyReply> {
+    const { field, limit } = parameters
+    const prepared = await this.#prepare(parameters, project, { signal })
+    const { reader } = this.#dependencies
+    return this.#send(reply, prepared, values(reader, prepared.selection, field, limit, { signal }))
+  }
+
+  async context(asked: Asked<'context'>): Promise<FastifyReply> {
+    const { reply, signal } = asked
+    const { id, query, before, after_count: afterCount, same } = asked.parameters
+    const projectId = asked.project.id
+    const { reader, wallMs } = this.#dependencies
+    const completeMs = await this.#completeUntil()
+    const entry = await findEntry(reader, projectId, id, { signal })
+    if (entry === undefined) throw new Problem('entry_not_found')
+    const own = toSql(query.query)
+    const condition =
+      same === undefined
+        ? own
+        : {
+            sql: `(${own.sql}) AND service = {sameService:String}`,
+            parameters: { ...own.parameters, sameService: entry.service },
+          }
+    const listing = {
+      ...timesAllowed,
+      receivedUntilMs: Math.max(wallMs(), Date.parse(entry.received_at)),
+      last: { timestampUs: microsOf(entry.timestamp), id },
+    }
+    const around = (order: 'asc' | 'desc', limit: number): Promise<Page> =>
+      limit === 0
+        ? Promise.resolve({ rows: [], rest: undefined, limitedBy: undefined })
+        : this.#search({ projectId, condition }, { ...listing, order }, limit, signal)
+    const older = await around('desc', before)
+    const newer = await around('asc', afterCount)
+    const parts = {
+      before: entriesJson(older.rows.toReversed()),
+      entry: entryJson(entry),
+      after: entriesJson(newer.rows),
+    }
+    return sendWithEntries(reply, parts, completeMs, { limited_by: older.limitedBy ?? newer.limitedBy })
+  }
+
+  async export({ project, parameters, request, reply, signal }: Asked<'export'>): Promise<FastifyReply> {
+    const isCsv = parameters.format === 'csv'
+    const { selection, completeMs, nowMs } = await this.#prepare(parameters, project, { signal })
+    const all: Listing = { ...selection.range, order: 'asc', receivedUntilMs: nowMs }
+    // An export may outlive the validity of its key.
+    const check = (): Promise<unknown> => this.#dependencies.access.projectOf(request)
+    const entries = this.#allPages(selection, all, signal, check)
+    const lineOf = isCsv ? entryCsv : (row: EntryRow): string => `${entryJson(row)}\n`
+    async function* lines(): AsyncGenerator<string> {
+      if (isCsv) yield csvHead
+      for await (const rows of entries) if (rows.length > 0) yield rows.map(lineOf).join('')
+    }
+    const { socket } = request
+    const disconnect = (): void => void socket.destroy()
+    socket.setTimeout(operationLimits.exportStalledMs, disconnect)
+    reply.raw.once('close', () => socket.setTimeout(0).off('timeout', disconnect))
+    return reply
+      .type(isCsv ? 'text/csv; charset=utf-8' : 'application/x-ndjson')
+      .header('sluice-complete-until', isoOf(completeMs) ?? 'unknown')
+      .header('content-disposition', `attachment; filename="logs.${parameters.format}"`)
+      .send(Readable.from(lines(), { objectMode: false }))
+  }
+
+  async tail({ project, parameters, request, reply }: Asked<'tail'>): Promise<FastifyReply> {
+    const { query, from } = parameters
+    const { tails, access, clock } = this.#dependencies
+    const position = await this.#positionOf(request.headers['last-event-id'], from)
+    const matches = matcher(query.query)
+    const viewer = new Viewer({
+      sink: openStream(reply),
+      text: query.text,
+      condition: toSql(query.query),
+      matches: (row) => matches({ ...row, metadata: row.metadata_text }),
+      position,
+      check: () => access.projectOf(request),
+      monotonicMs: () => clock.nowMs(),
+    })
+    reply.raw.once('close', () => tails.remove(project.id, viewer))
+    tails.add(project.id, viewer)
+    return reply
+  }
+
+  async #positionOf(lastEventId: string | string[] | undefined, from: Moment | undefined): Promise<Position> {
+    const nowMs = this.#dependencies.wallMs()
+    const resumed = parsePosition(String(lastEventId))
+    // Browsers send an empty one before the first event.
+    if (resumed === undefined && lastEventId)
+      throw invalidParameter('Last-Event-ID', 'is not the id of an event')
+    const position =
+      resumed ??
+      endOf(
+        from === undefined ? ((await this.#completeUntil()) ?? nowMs) : Number(resolve(from, nowMs) / 1_000n),
+      )
+    if (nowMs - position.receivedMs > tailsLimits.resumeMs)
+      throw invalidParameter('from', 'may be at most a day ago: read older entries with /v1/query/logs')
+    return position
+  }
+
+  /** The answer would be wrong without it, and is right without its time. */
+  #completeUntil(): Promise<number | null> {
+    return this.#dependencies.completePoint.until().catch(() => null)
+  }
+
+  async #prepare(
+    { query, from, until, after }: CommonParameters,
+    { id: projectId }: Project,
+    options: ReadOptions,
+  ): Promise<Prepared> {
+    const { reader, completePoint, clock, wallMs } = this.#dependencies
+    const receivedMs =
+      after === undefined
+        ? 0
+        : await waitUntilVisible(reader, completePoint, clock, { projectId, id: after }, options)
+    const completeMs = await this.#completeUntil()
+    const nowMs = Math.max(wallMs(), receivedMs + 1, (completeMs ?? 0) + 1)
+    const range = { fromUs: resolve(from, nowMs), untilUs: resolve(until, nowMs) }
+    if (range.fromUs >= range.untilUs) throw invalidParameter('from', 'must be before until')
+    return { selection: { projectId, condition: toSql(query.query), range }, completeMs, nowMs }
+  }
+
+  async #search(
+    selection: Omit<Selection, 'range'>,
+    listing: Listing,
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<Page> {
+    const { reader, clock, timeMaxMs: timeMs } = this.#dependencies
+    const options = { reader, signal, timeMs, monotonicMs: () => clock.nowMs() }
+    return this.#orTooExpensive(
+      { ...selection, range: listing },
+      readPage(selection, listing, limit, options),
+    )
+  }
+
+  async *#allPages(
+    selection: Omit<Selection, 'range'>,
+    all: Listing,
+    signal: AbortSignal,
+    check: () => Promise<unknown>,
+  ): AsyncGenerator<readonly EntryRow[]> {
+    for (let rest: Listing | undefined = all; rest !== undefined;) {
+      const page: Page = await this.#search(selection, rest, operationLimits.exportPageRows, signal)
+      yield page.rows
+      rest = page.rest
+      if (rest !== undefined) await check()
+    }
+  }
+
+  async #send(
+    reply: FastifyReply,
+    { selection, completeMs }: Prepared,
+    answer: Promise<object>,
+  ): Promise<FastifyReply> {
+    const counts = await this.#orTooExpensive(selection, answer)
+    return reply.send({ ...counts, complete_until: isoOf(completeMs) })
+  }
+
+  /** The problem of a query that is too expensive says what it would read. */
+  async #orTooExpensive<T>(selection: Selection, answer: Promise<T>): Promise<T> {
+    try {
+      return await answer
+    } catch (error) {
+      if (!(error instanceof ReadLimitError)) throw error
+      const rows = await this.#estimate(selection)
+      const size = rows === undefined ? 'too much' : `about ${rows.toLocaleString('en-US')} entries`
+      throw new Problem(
+        'query_too_expensive',
+        `The query would read ${size}, and exceeds its limit of ${error.limit}. ` +
+          'Narrow the time range, or search for a field with a value instead of a text.',
+        { cause: error },
+      )
+    }
+  }
+
+  async #estimate(selection: Selection): Promise<number | undefined> {
+    const { estimateMs: timeMs } = operationLimits
+    const options = { signal: AbortSignal.timeout(timeMs), limits: { timeMs, rowsMax: 0, bytesMax: 0 } }
+    try {
+      return await estimateRows(this.#dependencies.reader, selection, options)
+    } catch {
+      return undefined
+    }
+  }
+}
+
+const entriesJson = (rows: readonly EntryRow[]): string => `[${rows.map(entryJson).join(',')}]`
+
+const isoOf = (epochMs: number | null): string | null => (epochMs === null ? null : isoMs(epochMs))
+
+/** Sends an answer with entries, which are JSON already: their metadata is never parsed. @param others left out where undefined */
+function sendWithEntries(
+  reply: FastifyReply,
+  parts: Readonly<Record<string, string>>,
+  completeMs: number | null,
+  others: Readonly<Record<string, unknown>>,
+): FastifyReply {
+  const members = Object.entries(parts).map(([name, json]) => `"${name}":${json}`)
+  const rest = JSON.stringify({ ...others, complete_until: isoOf(completeMs) })
+  return reply.type('application/json').send(`{${members.join(',')},${rest.slice(1)}`)
+}
