@@ -76,7 +76,7 @@ export async function httpAccess(
   const [name, urlFlag, urlVariable, urlOption, keyFlag, keyVariable, scope] = httpServices[service]
   const known = await readLocalServices(sources)
   const given = flags[urlFlag] || environment[urlVariable] || known[urlFlag]
-  const url = given ?? noAddress(name, urlVariable, urlOption)
+  const url = given || noAddress(name, urlVariable, urlOption)
   // The address is not printed: it may contain a password.
   const { protocol = '', username = '', password = '' } = URL.parse(url) ?? {}
   if (!/^https?:$/.test(protocol))
@@ -85,7 +85,7 @@ export async function httpAccess(
     throw new CliError(`the address of the ${name} must not contain a user or a password`)
   const key =
     flags[keyFlag] ?? (environment[keyVariable] || (url === known[urlFlag] ? known[keyFlag] : undefined))
-  if (key !== undefined) return { url, key }
+  if (key) return { url, key }
   const create = `${SLUICE} keys create --scope ${scope}`
   throw new CliError(
     `no key of the ${name} is configured: create one with \`${create}\`, and set ${keyVariable}`,

@@ -117,42 +117,54 @@ const QUOTED_TEXT =
   `arrayStringConcat(arrayMap(t -> if(match(t, '^-?[0-9]') AND NOT isValidJSON(t), concat('"', t, '"'), t), ` +
   `extractAll(metadata_text, '${escaped(TOKENS)}')))`
 
+/**
+ * ClickHouse computes an expression again in each operand of AND and OR, which it evaluates for the remaining rows only. So what has no needle
+ * is replaced by an empty object, and the value is extracted once, outside of such operands.
+ */
 function pathSql(path: readonly string[], test: Test, bind: Bind): string {
   const names = namesOf(path)
-  const raws = (json: string): string[] =>
-    names.map((keys) => `JSONExtractRaw(${json}, ${keys.map((key) => bind('String', key)).join(', ')})`)
-  const found = raws('metadata_text').map((raw, index) => {
-    const condition = valueSql(raw, test, bind)
-    const key = names[index]?.slice(-1) ?? []
-    return index === 0 ? condition : all([...hasNeedle(needlesOf(key), bind), condition])
+  const valueIn = (json: string, keys: readonly string[]): string =>
+    `${json}, ${keys.map((key) => bind('String', key)).join(', ')}`
+  const needles = hasNeedle(needlesOfTest(path, test), bind)
+  const conditions = names.map((keys, index) => {
+    const isPossible = [...needles, ...(index === 0 ? [] : hasNeedle(needlesOf(keys.slice(-1)), bind))]
+    const json = isPossible.length === 0 ? 'metadata_text' : `if(${all(isPossible)}, metadata_text, '{}')`
+    const value = valueIn(json, keys)
+    const raw = `JSONExtractRaw(${value})`
+    const isUnread = `${raw} = '' AND NOT isValidJSON(${json})`
+    const inQuoted =
+      test.type === 'exists'
+        ? any(names.map((other) => scalarSql(`JSONExtractRaw(${valueIn('j', other)})`, test, bind)))
+        : existsSql(
+            `arrayConcat(${names.map((other) => listSql(valueIn('j', other))).join(', ')})`,
+            test,
+            bind,
+          )
+    const rare = [
+      `(startsWith(${raw}, '[') AND ${existsSql(`JSONExtractArrayRaw(${value})`, test, bind)})`,
+      ...(index === 0 ? [`(${isUnread} AND arrayExists(j -> ${inQuoted}, [${QUOTED_TEXT}]))`] : []),
+    ]
+    return `if(${raw} = '' OR startsWith(${raw}, '['), ${any(rare)}, ${scalarSql(raw, test, bind)})`
   })
-  const isUnread = `${raws('metadata_text')[0]} = '' AND NOT isValidJSON(metadata_text)`
-  const foundInQuoted = `arrayExists(j -> ${anyValueSql(raws('j'), test, bind)}, [${QUOTED_TEXT}])`
-  return all([
-    ...hasNeedle(needlesOfTest(path, test), bind),
-    any([...found, `(${isUnread} AND ${foundInQuoted})`]),
-  ])
+  return conditions.length > 1 ? `greatest(${conditions.join(', ')})` : conditions.join('')
 }
 
 function hasNeedle(needles: string[] | undefined, bind: Bind): string[] {
   return needles === undefined ? [] : [`multiSearchAny(metadata_text, ${bind('Array(String)', needles)})`]
 }
 
+/** The elements of a list, or the value itself. */
+function listSql(value: string): string {
+  const raw = `JSONExtractRaw(${value})`
+  return `if(startsWith(${raw}, '['), JSONExtractArrayRaw(${value}), [${raw}])`
+}
+
+/** Whether an element passes. For the test of existence the list itself does. */
+function existsSql(list: string, test: Test, bind: Bind): string {
+  return test.type === 'exists' ? 'true' : `arrayExists(e -> ${scalarSql('e', test, bind)}, ${list})`
+}
+
 /** @param raw the JSON of a value as ClickHouse writes it, '' if there is none */
-function valueSql(raw: string, test: Test, bind: Bind): string {
-  if (test.type === 'exists') return scalarSql(raw, test, bind)
-  const elements = `arrayExists(e -> ${scalarSql('e', test, bind)}, JSONExtractArrayRaw(${raw}))`
-  return `(${scalarSql(raw, test, bind)} OR (startsWith(${raw}, '[') AND ${elements}))`
-}
-
-/** The same for several values, in a shorter expression that is slower. */
-function anyValueSql(raws: readonly string[], test: Test, bind: Bind): string {
-  const values = `[${raws.join(', ')}]`
-  const lists = `arrayMap(r -> if(startsWith(r, '['), JSONExtractArrayRaw(r), [r]), ${values})`
-  const scalars = test.type === 'exists' ? values : `arrayFlatten(${lists})`
-  return `arrayExists(e -> ${scalarSql('e', test, bind)}, ${scalars})`
-}
-
 function scalarSql(raw: string, test: Test, bind: Bind): string {
   if (test.type === 'exists') return `${raw} NOT IN ('', 'null')`
   if (test.type === 'equals') {

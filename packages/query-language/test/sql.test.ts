@@ -9,7 +9,7 @@ import { queryOf } from './support/query-of.ts'
 const TOKEN = /\{q\d+:[^}]*\}|'(?:[^'\\]|\\.)*'|[A-Za-z_]\w*|\S/g
 const words =
   'NOT AND OR IN LIKE true false if has match lower startsWith trimBoth toFloat64OrZero toInt256OrZero multiSearchAny metadata_text ' +
-  'JSONExtractRaw JSONExtractString JSONExtractArrayRaw isValidJSON arrayExists arrayMap arrayFlatten arrayStringConcat extractAll concat e j r t'
+  'JSONExtractRaw JSONExtractString JSONExtractArrayRaw isValidJSON arrayExists arrayMap arrayConcat arrayStringConcat greatest extractAll concat e j t'
 const types = new Set(['String', 'UUID', 'Float64', 'Int256', "DateTime64(6, 'UTC')", 'Array(String)'])
 /** The literals of the SQL about nothing but columns and paths, whatever is asked. */
 const literals = [

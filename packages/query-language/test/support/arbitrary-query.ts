@@ -182,5 +182,3 @@ export const { query: anyQuery } = fc.letrec<{ query: Query }>((tie) => {
     ),
   }
 })
-
-export { value as anyValue }
