@@ -176,7 +176,7 @@ async function reportRange(
   if (limit !== undefined) return
   if (entries.length === 0) await report(`no entry ${where} matches; --from 1d shows those of a day`)
   else if (next !== null)
-    await report(`only the newest ${entries.length} entries ${where}; --limit shows more`)
+    await report(`only the newest ${entries.length} of the entries ${where}; --limit shows more`)
   else if (isDefault && context.stderr.isTerminal)
     await report(`the entries ${where}; --from 1d shows those of a day`)
 }

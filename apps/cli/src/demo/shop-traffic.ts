@@ -29,7 +29,8 @@ export function shopRequest(startMs: number, isOutage: boolean, random: () => nu
     const level = status >= 500 ? 'error' : status >= 400 ? 'warn' : 'info'
     add('web', level, `${method} ${path} ${status} in ${http.duration_ms} ms`, { http })
   }
-  if (random() < 0.6) {
+  // Those who cannot pay try again.
+  if (random() < (isOutage ? 0.2 : 0.6)) {
     atMs += whole(4, 90)
     const path = pages[whole(0, pages.length)]
     respond('GET', path ?? '/products/999', path === undefined ? 404 : 200)

@@ -74,7 +74,9 @@ describe('logs', () => {
       ['500', 'c1'],
       ['300', 'c2'],
     ])
-    expect(stderr).toBe('sluice: only the newest 1500 entries of the last 15 minutes; --limit shows more\n')
+    expect(stderr).toBe(
+      'sluice: only the newest 1500 of the entries of the last 15 minutes; --limit shows more\n',
+    )
   })
 
   test.each([
