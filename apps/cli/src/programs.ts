@@ -6,13 +6,14 @@ type Environment = Readonly<NodeJS.ProcessEnv>
 
 /** Shows text in `PAGER`, by default `less -R`, from its end. */
 export function pagerOf(
-  { isTTY, columns = 80, rows = 24 }: Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'rows'>,
+  { isTTY, columns, rows }: Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'rows'>,
   environment: Environment,
 ): (text: string) => boolean {
   return (text) => {
+    if (!isTTY) return false
     const lines = stripVTControlCharacters(text).trimEnd().split('\n')
     const height = lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / columns)), 0)
-    if (!isTTY || height < rows) return false
+    if (height < rows) return false
     const [program = '', ...args] = (environment['PAGER'] || 'less -R +G').split(' ')
     const env = { LESS: '-R', ...environment }
     const { error } = spawnSync(program, args, { input: text, stdio: ['pipe', 'inherit', 'inherit'], env })

@@ -39,7 +39,7 @@ test.each([
 ])('whether %j is shown in a pager', async (text, stream, isShown) => {
   const env = await program('mine')
   expect(pagerOf(stream, { ...env, PAGER: 'mine -x' })(text)).toBe(isShown)
-  if (isShown) expect(await output()).toMatch(/^-R -x\n/)
+  expect((await output().catch(() => '')).startsWith('-R -x\n')).toBe(isShown)
 })
 
 test('without the pager, the text is not shown in it', () => {

@@ -68,15 +68,15 @@ test.each([
   ['migrate', 'no ClickHouse address is configured'],
   ['rows delete --project demo --redis-url redis://127.0.0.1:1', 'no ClickHouse address is configured'],
   ['logs', 'no query API address is configured'],
-  ['logs --query-url http://h', 'no key of the query API is configured: create one with'],
   ['send', 'no API address is configured'],
   [
     'keys revoke key_1 --redis-url redis://user:secret@127.0.0.1:1',
     `Redis at redis://127.0.0.1:1 ${refused}`,
   ],
+  ['logs --query-url http://127.0.0.1:2', `the query API at http://127.0.0.1:2 ${refused}`],
   ['migrate --clickhouse-url http://127.0.0.1:1', `ClickHouse at http://127.0.0.1:1 ${refused}`],
 ])('`sluice %s` without its service has exit code 1 and advice', async (args, reason) => {
-  const context = fakeContext()
+  const context = fakeContext({ environment: { SLUICE_READ_KEY: 'slk_read' } })
   expect(await run(args.split(' '), context)).toBe(1)
   expect(context.written.stderr).toContain(`sluice: ${reason}`)
   expect(context.written.stderr.trimEnd()).not.toContain('\n')

@@ -34,32 +34,47 @@ interface DemoOptions extends Flags {
   readonly rate?: number
 }
 
+const isOutage = (part: number): boolean => OUTAGE.start <= part && part < OUTAGE.end
+
+/** Entries of the past, then live ones, if there is a rate. */
+async function* demoEntries(
+  { entries, rate = 0 }: DemoOptions,
+  { nowMs, random }: Context,
+  signal: AbortSignal,
+): AsyncGenerator<object> {
+  const startMs = nowMs() - PAST_MS
+  for (let count = 0; count < entries;) {
+    const part = count / entries
+    const request = shopRequest(startMs + PAST_MS * part - REQUEST_MS, isOutage(part), random)
+    count += request.length
+    yield* request
+  }
+  if (rate === 0) return
+  for (let due = 0; !signal.aborted;) {
+    for (due += (rate * TICK_MS) / 1_000; due > 0;) {
+      const part = (nowMs() % OUTAGE.liveMs) / OUTAGE.liveMs
+      const request = shopRequest(nowMs() - REQUEST_MS, isOutage(part), random)
+      due -= request.length
+      yield* request
+    }
+    await processClock.sleep(TICK_MS, signal)
+  }
+}
+
 async function sendDemo(options: DemoOptions, context: Context): Promise<void> {
-  const { nowMs, random, stdout, stderr } = context
+  const { nowMs, stdout, stderr } = context
   const api = await httpAccess('api', options, context)
   const interrupted = context.abortOnInterrupt()
   const startedAtMs = nowMs()
   const report = new SendReport(stderr)
   const sender = new EntrySender({ api, retryForMs: RETRY_FOR_MS, interrupted, nowMs }, report)
   const signal = AbortSignal.any([interrupted, sender.failed])
-  let count = 0
-  const sendRequest = async (atMs: number, isInOutage: boolean): Promise<void> => {
-    for (const entry of shopRequest(atMs - REQUEST_MS, isInOutage, random)) {
-      count += 1
-      await sender.add({ entry: JSON.stringify(entry), first: count, last: count, origin: `entry ${count}` })
-    }
-  }
-  const isOutage = (part: number): boolean => OUTAGE.start <= part && part < OUTAGE.end
+  let line = 0
   try {
-    while (count < options.entries && !signal.aborted) {
-      const part = count / options.entries
-      await sendRequest(startedAtMs - Math.round(PAST_MS * (1 - part)), isOutage(part))
-    }
-    for (let due = count; options.rate !== undefined && !signal.aborted;) {
-      due += (options.rate * TICK_MS) / 1_000
-      while (count < due && !signal.aborted)
-        await sendRequest(nowMs(), isOutage((nowMs() % OUTAGE.liveMs) / OUTAGE.liveMs))
-      await processClock.sleep(TICK_MS, signal)
+    for await (const entry of demoEntries(options, context, signal)) {
+      if (signal.aborted) break
+      line += 1
+      await sender.add({ entry: JSON.stringify(entry), first: line, last: line, origin: `entry ${line}` })
     }
     await sender.end()
   } finally {

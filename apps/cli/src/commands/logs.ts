@@ -93,6 +93,7 @@ async function showLogs(command: Command, query: UserQuery, options: LogsOptions
   const { json, follow, id, limit, context: around = 0 } = options
   if (follow && (options.until ?? id) !== undefined)
     command.error('--follow goes on until Ctrl-C, and has no --until and no --id')
+  if (options.context !== undefined && id === undefined) command.error('--context needs --id')
   const linesOf = lineFormat(query, options)
   const print = async (lines: readonly string[]): Promise<void> => {
     const output = lines.map((line) => `${line}\n`).join('')

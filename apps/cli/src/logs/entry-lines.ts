@@ -32,7 +32,7 @@ const levelStyles: Readonly<Partial<Record<string, Style>>> = {
 /** An entry as lines for people, without newlines. With `fields`, it is one line of their values, with tabs between them. */
 export function textLines(entry: Entry, style: LineStyle): string[] {
   const { paint, zone, highlights, fields, charactersMax, stackLinesMax } = style
-  const highlighted = new RegExp(highlights.map(RegExp.escape).join('|'), 'giu')
+  const highlighted = new RegExp(highlights.map((text) => RegExp.escape(text)).join('|'), 'giu')
   const shorten = (text: string): string => {
     const left = text.length - charactersMax
     return left <= 0
@@ -42,7 +42,7 @@ export function textLines(entry: Entry, style: LineStyle): string[] {
   const textOf = (name: string): string => {
     const value = fieldOf(entry, name)
     if (value === undefined) return ''
-    if (name === 'timestamp' || name === 'received_at') return zonedTime(String(value), zone)
+    if (name === 'timestamp' || name === 'received_at') return zonedTime(entry[name], zone)
     return shorten(
       typeof value === 'string' ? escapeControls(value) : escapeJsonControls(JSON.stringify(value)),
     )

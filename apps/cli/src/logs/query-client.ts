@@ -29,22 +29,9 @@ const retryBackoff: Backoff = { baseMs: 200, maxMs: 5_000 }
 /** The connection failed, or the query API answered with a problem. */
 export class QueryError extends CliError {
   /** Whether the same request may succeed later. */
-  readonly isTransient: boolean
+  readonly isTransient: boolean = true
   /** What is wrong in the text of the query, if that is the problem. */
-  readonly places: readonly { readonly position: number; readonly message: string }[]
-
-  constructor(message: string, isTransient: boolean, places: QueryError['places'], options?: ErrorOptions) {
-    super(message, options)
-    this.isTransient = isTransient
-    this.places = places
-  }
-}
-
-/** A problem document, or nothing, if the response is one of a proxy. */
-interface Problem {
-  readonly code?: string
-  readonly detail?: string
-  readonly errors?: QueryError['places']
+  readonly places: readonly { readonly position: number; readonly message: string }[] = []
 }
 
 interface TailEvent {
@@ -110,7 +97,8 @@ export class QueryClient {
       const headers = lastId === undefined ? {} : { 'last-event-id': lastId }
       const { body } = await inTime(this.#request('tail', parameters, ended.signal, headers))
       const chunks = body?.pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]()
-      for (let rest = ''; chunks !== undefined;) {
+      if (chunks === undefined) return
+      for (let rest = ''; ;) {
         const { done, value } = await inTime(chunks.next())
         if (done === true) return
         const events = `${rest}${value}`.split('\n\n')
@@ -138,11 +126,15 @@ export class QueryClient {
     }).catch(this.#fail)
     if (response.ok) return response
     const { status } = response
-    const { code, detail, errors } = (await response.json().catch(() => ({}))) as Problem
+    const { code, detail, errors } = (await response.json().catch(() => ({}))) as {
+      readonly code?: string
+      readonly detail?: string
+      readonly errors?: QueryError['places']
+    }
     const hint = status === 401 ? '; check SLUICE_READ_KEY' : ''
     const places = code === 'invalid_query' ? (errors ?? []) : []
     const reason = `${this.#name} answers ${status}: ${detail ?? code ?? response.statusText}${hint}`
-    throw new QueryError(reason, status >= 500 || status === 429, places)
+    throw Object.assign(new QueryError(reason), { isTransient: status >= 500 || status === 429, places })
   }
 
   /** @throws QueryError, or an error of another kind as it is */
@@ -150,7 +142,7 @@ export class QueryClient {
     const isKnown = this.#signal.aborted || error instanceof CliError
     const reason = isKnown ? undefined : describeNetworkError(error)
     if (reason === undefined) throw error
-    throw new QueryError(`${this.#name} ${reason}`, true, [], { cause: error })
+    throw new QueryError(`${this.#name} ${reason}; \`npm start\` starts the local services`, { cause: error })
   }
 }
 

@@ -1,5 +1,6 @@
 import { HttpServer } from '@sluice/harness/http-server'
 import { levels } from '@sluice/schema'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import * as consumers from 'node:stream/consumers'
 import { zstdDecompressSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
@@ -15,18 +16,17 @@ interface Sent {
 }
 
 let sent: Sent[]
-const api = new HttpServer((request, response) => {
-  void consumers.buffer(request).then((body) => {
-    const isCompressed = request.headers['content-encoding'] === 'zstd'
-    const { logs } = JSON.parse((isCompressed ? zstdDecompressSync(body) : body).toString()) as {
-      logs: Sent[]
-    }
-    sent.push(...logs)
-    response
-      .writeHead(202, { 'content-type': 'application/json' })
-      .end(JSON.stringify({ success: true, accepted: logs.length, rejected: 0 }))
-  })
-})
+const api = new HttpServer((request, response) => void take(request, response))
+
+async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const body = await consumers.buffer(request)
+  const isCompressed = request.headers['content-encoding'] === 'zstd'
+  const { logs } = JSON.parse(String(isCompressed ? zstdDecompressSync(body) : body)) as { logs: Sent[] }
+  sent.push(...logs)
+  response.writeHead(202, { 'content-type': 'application/json' })
+  response.end(JSON.stringify({ success: true, accepted: logs.length, rejected: 0 }))
+}
+
 beforeEach(async () => {
   sent = []
   await api.listen()

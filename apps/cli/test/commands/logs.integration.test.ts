@@ -25,7 +25,7 @@ function projectOf(query: TestQuery) {
   const add = async (...rows: Omit<RowFields, 'projectId'>[]): Promise<void> => {
     await store(
       clickhouse,
-      rows.map((row) => ({ projectId: project.id, ...row })),
+      rows.map((row) => Object.assign({ projectId: project.id }, row)),
     )
     query.completeMs = Date.now()
   }
@@ -71,9 +71,12 @@ test('logs shows the place of an error in the query', async () => {
 
 test('logs --id shows the entries around one, and count agrees with them', async () => {
   const { add, context } = projectOf(api)
-  const at = (second: number): string => `2026-01-01T00:00:0${second}.000000Z`
   await add(
-    ...[1, 2, 3, 4, 5].map((second) => ({ message: `m${second}`, timestamp: at(second), service: 'web' })),
+    ...[1, 2, 3, 4, 5].map((second) => ({
+      message: `m${second}`,
+      timestamp: `2026-01-01T00:00:0${second}.000000Z`,
+      service: 'web',
+    })),
   )
   const range = ['--from', '2026-01-01', '--until', '2026-01-01T00:01', '--timezone', 'UTC']
   const [third] = jsonLines(await output(context(), 'logs', '--json', ...range, 'm3'))

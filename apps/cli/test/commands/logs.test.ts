@@ -163,6 +163,7 @@ describe('logs', () => {
     [['--where', 'metadata.user.id=42'], "./sluice logs 'metadata.user.id:42'"],
     [['--project', 'shop'], 'The key selects the project: set SLUICE_READ_KEY.'],
     [['--follow', '--until', '1h'], '--follow goes on until Ctrl-C'],
+    [['--context', '3'], '--context needs --id'],
     [['--from', 'banana'], "option '--from <when>' argument 'banana' is invalid. It must be a duration"],
   ])('%j is a usage error with advice', async (args, advice) => {
     const { code, stderr } = await logs(args)
@@ -191,15 +192,25 @@ describe('logs', () => {
   })
 })
 
-describe('logs --follow', () => {
-  const event = (type: string, id: string, data: object): string =>
-    `id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`
-  const start = (response: ServerResponse): ServerResponse =>
-    response.writeHead(200, { 'content-type': 'text/event-stream' })
+const event = (type: string, id: string, data: object): string =>
+  `id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`
+const start = (response: ServerResponse): ServerResponse =>
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+const histogram = (step_ms: number) =>
+  answer({
+    step_ms,
+    buckets: [
+      { from: '2026-11-24T11:58:00.000000Z', counts: { web: 1_200, '': 3 } },
+      { from: '2026-11-24T11:59:00.000000Z', counts: { web: 5, shop: 40 }, other: 9 },
+    ],
+    total: 1_257,
+    complete_until: iso(NOW - 1_000),
+  })
 
+describe('logs --follow', () => {
   test('prints what arrives, each entry once, and goes on after the last event', async () => {
     const [both, third, fourth] = [entry('both', { received_at: iso(NOW) }), entry('third'), entry('fourth')]
-    let split = (): void => undefined
+    const split = Promise.withResolvers<() => void>()
     api.responds = [
       page([both, entry('old', { received_at: iso(NOW - 2_000) })]),
       (response) => {
@@ -213,13 +224,14 @@ describe('logs --follow', () => {
         const bytes = Buffer.from(`${text}event: skipped\ndata: {"count":7}\n\n`)
         const middle = bytes.indexOf('東') + 1
         start(response).write(bytes.subarray(0, middle))
-        split = () => response.write(bytes.subarray(middle))
+        split.resolve(() => response.write(bytes.subarray(middle)))
       },
     ]
     const context = api.context({ nowMs: () => NOW })
     const running = run(['logs', '--follow', '--json'], context)
     await vi.waitFor(() => expect(api.asked).toHaveLength(3))
-    split()
+    const sendRest = await split.promise
+    sendRest()
     const expected = ['old', 'both', 'third', 'fourth', 'Ä 東京']
     await vi.waitFor(() => expect(messages(context.written.stdout)).toEqual(expected))
     await vi.waitFor(() =>
@@ -276,17 +288,6 @@ describe('logs --follow', () => {
 })
 
 describe('logs count', () => {
-  const histogram = (step_ms: number) =>
-    answer({
-      step_ms,
-      buckets: [
-        { from: '2026-11-24T11:58:00.000000Z', counts: { web: 1_200, '': 3 } },
-        { from: '2026-11-24T11:59:00.000000Z', counts: { web: 5, shop: 40 }, other: 9 },
-      ],
-      total: 1_257,
-      complete_until: iso(NOW - 1_000),
-    })
-
   test('prints a table of the values by time, the most frequent first', async () => {
     api.responds = [histogram(60_000)]
     const { stdout, stderr } = await logs(['count', 'level:error', '--by', 'service', '--per', '1m'])
