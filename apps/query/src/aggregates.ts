@@ -1,4 +1,5 @@
 import type { LogReader, ReadOptions } from '@sluice/clickhouse'
+import { environments, levels, sources } from '@sluice/schema'
 import type { Range } from './cursor.ts'
 import { entryColumns } from './entries.ts'
 import type { FieldSql } from './fields.ts'
@@ -48,47 +49,70 @@ export interface Histogram {
   readonly total: number
 }
 
-/** Counts entries by time and by the values of a field. All buckets of the range are there, and '' counts those without the field. */
+/** Fields with few values, all of which a histogram distinguishes. */
+const smallFields: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
+  ['level', levels],
+  ['environment', environments],
+  ['source', sources],
+])
+
+/**
+ * Counts entries by time and by the values of a field. All buckets of the range are there. Values that are not distinguished are counted
+ * together: a field may have millions. '' counts those without the field.
+ */
 export async function histogram(
   reader: LogReader,
   selection: Selection,
-  { by, isSmall, bucketsMax }: { by: FieldSql; isSmall: boolean; bucketsMax: number },
+  { by, bucketsMax }: { by: FieldSql & { readonly name: string }; bucketsMax: number },
   options: ReadOptions,
 ): Promise<Histogram> {
   const { projectId, range } = selection
-  // A field with few values needs no search for the most frequent ones.
-  const top = isSmall
-    ? undefined
-    : (await topValues(reader, selection, by, aggregateLimits.histogramValuesMax, options)).map(
-        ({ value }) => value,
-      )
+  const { histogramValuesMax } = aggregateLimits
+  const top =
+    smallFields.get(by.name) ??
+    (await topValues(reader, selection, by, histogramValuesMax + 1, options))
+      .map(({ value }) => value)
+      .filter((value) => value !== '')
+      .slice(0, histogramValuesMax)
+  const known = ['', ...top]
   const stepUs = stepOf(range, bucketsMax)
-  // Values that are not distinguished are one group: a field may have millions.
-  const value = top === undefined ? by.sql : `if(${by.sql} IN {top:Array(String)}, ${by.sql}, NULL)`
+  const first = range.fromUs / stepUs
+  // Numbers are grouped faster than strings.
   const query = queryOf(
     selection,
-    (from) => `SELECT intDiv(toUnixTimestamp64Micro(timestamp), {step:Int64}) AS bucket, ${value} AS value,
-      count() AS entries ${from} GROUP BY bucket, value`,
-    { ...by.parameters, step: String(stepUs), ...(top !== undefined && { top }) },
+    (
+      from,
+    ) => `SELECT toUInt16(intDiv(toUnixTimestamp64Micro(timestamp), {step:Int64}) - {first:Int64}) AS bucket,
+      transform(toString(${by.text(by.stored)}), {known:Array(String)}, {places:Array(UInt8)}, 0) AS place,
+      count() AS entries ${from} GROUP BY bucket, place`,
+    {
+      ...by.parameters,
+      step: String(stepUs),
+      first: String(first),
+      known,
+      places: known.map((_, index) => index + 1),
+    },
   )
-  const first = range.fromUs / stepUs
-  const count = range.untilUs <= range.fromUs ? 0n : (range.untilUs - 1n) / stepUs - first + 1n
-  const buckets = Array.from({ length: Number(count) }, (_, index): Bucket => ({
-    from: isoMicros((first + BigInt(index)) * stepUs),
-    counts: Object.create(null) as Record<string, number>,
-  }))
+  const buckets = Array.from(
+    { length: Number((range.untilUs - 1n) / stepUs - first) + 1 },
+    (_, index): Bucket => ({
+      from: isoMicros((first + BigInt(index)) * stepUs),
+      counts: Object.create(null) as Record<string, number>,
+    }),
+  )
   let total = 0
-  const rows = await reader.rows<{ bucket: number; value: string | null; entries: number }>(
+  const rows = await reader.rows<{ bucket: number; place: number; entries: number }>(
     projectId,
     query,
     options,
   )
-  for (const { bucket, value: counted, entries } of rows) {
-    const its = buckets[bucket - Number(first)]
+  for (const { bucket, place, entries } of rows) {
+    const its = buckets[bucket]
     if (its === undefined) continue
     total += entries
-    if (counted === null) its.other = entries
-    else its.counts[counted] = entries
+    const value = known[place - 1]
+    if (value === undefined) its.other = entries
+    else its.counts[value] = entries
   }
   return { step_ms: Number(stepUs) / 1_000, buckets, total }
 }
@@ -102,13 +126,15 @@ export interface ValueCount {
 function topValues(
   reader: LogReader,
   selection: Selection,
-  { sql, parameters }: FieldSql,
+  { stored, text, parameters }: FieldSql,
   limit: number,
   options: ReadOptions,
 ): Promise<(ValueCount & { readonly total: number })[]> {
+  // Only different values become texts.
   const query = queryOf(
     selection,
-    (from) => `SELECT ${sql} AS value, count() AS count, sum(count) OVER () AS total ${from}
+    (from) => `SELECT toString(${text('stored')}) AS value, sum(entries) AS count, sum(count) OVER () AS total
+      FROM (SELECT ${stored} AS stored, count() AS entries ${from} GROUP BY stored)
       GROUP BY value ORDER BY count DESC, value LIMIT {limit:UInt32}`,
     { ...parameters, limit },
   )

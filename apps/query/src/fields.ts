@@ -1,17 +1,23 @@
 import { namesOf, parseQuery } from '@sluice/query-language'
 
-/** An expression for the value of a field as text, '' if an entry does not have it. */
+/** The values of a field in SQL. */
 export interface FieldSql {
-  readonly sql: string
+  /** A value as it is stored, '' if an entry does not have the field. Equal values are equal, and others may become equal as `text`. */
+  readonly stored: string
+  /** A value as text. @param stored the expression of a value as it is stored */
+  readonly text: (stored: string) => string
   readonly parameters: Readonly<Record<string, unknown>>
 }
 
-/** Columns that are strings. The others are converted. */
+/** Columns that are no strings. */
 const converted: Readonly<Record<string, string>> = {
   id: 'toString(id)',
   timestamp: "formatDateTime(timestamp, '%Y-%m-%dT%H:%i:%S.%fZ', 'UTC')",
   received_at: "formatDateTime(received_at, '%Y-%m-%dT%H:%i:%S.%fZ', 'UTC')",
 }
+
+/** A name that is in the JSON as it is written here: it has no escape. */
+const PLAIN_NAME = /^[\w.@/-]+$/
 
 /**
  * The field that a query names by this text. A name that is no column is a path in the metadata. Null is no value.
@@ -25,16 +31,26 @@ export function fieldSql(text: string): FieldSql | undefined {
   if (query.type !== 'term' || query.test.type !== 'exists' || query.end !== text.length + 2) return undefined
   const { field } = query
   if (field.type === 'column')
-    return { sql: `toString(${converted[field.name] ?? field.name})`, parameters: {} }
+    return { stored: converted[field.name] ?? field.name, text: (stored) => stored, parameters: {} }
   const parameters: Record<string, unknown> = {}
-  const values = namesOf(field.path).map((names, path) => {
-    const placeholders = names.map((name, index) => {
-      parameters[`path${path}n${index}`] = name
-      return `{path${path}n${index}:String}`
-    })
-    const place = ['metadata_text', ...placeholders].join(', ')
-    return `if(JSONType(${place}) = 'String', JSONExtractString(${place}), JSONExtractRaw(${place}))`
-  })
-  const present = `arrayFirst(value -> value NOT IN ('', 'null'), [${values.join(', ')}])`
-  return { sql: present, parameters }
+  const bind = (name: string): string => {
+    const parameter = `path${Object.keys(parameters).length}`
+    parameters[parameter] = name
+    return `{${parameter}:String}`
+  }
+  const paths = namesOf(field.path)
+  const [first = "''", ...others] = paths.map(
+    (names) => `JSONExtractRaw(metadata_text, ${names.map(bind).join(', ')})`,
+  )
+  const any = `arrayFirst(value -> value NOT IN ('', 'null'), [${[first, ...others].join(', ')}])`
+  // Names with dots are rare, and to look for one is cheaper than to parse.
+  const dotted = paths.slice(1).map((names) => names.at(-1) ?? '')
+  const needles = dotted.map((name) => bind(`"${name}"`)).join(', ')
+  const found = `if(multiSearchAny(metadata_text, [${needles}]), ${any}, ${first})`
+  return {
+    stored: others.length === 0 ? first : dotted.every((name) => PLAIN_NAME.test(name)) ? found : any,
+    text: (json) =>
+      `multiIf(${json} = 'null', '', startsWith(${json}, '"'), JSONExtractString(${json}), ${json})`,
+    parameters,
+  }
 }

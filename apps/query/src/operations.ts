@@ -8,7 +8,6 @@ import type { ReadAccess } from './access.ts'
 import { estimateRows, fields, histogram, values } from './aggregates.ts'
 import { cursorOf, type Listing, parseCursor } from './cursor.ts'
 import { csvHead, entryCsv, entryJson, type EntryRow } from './entries.ts'
-import { fieldSql } from './fields.ts'
 import { type Page, readPage } from './log-search.ts'
 import { invalidParameter, type OperationName, type ParametersOf, type ParsedQuery } from './parameters.ts'
 import { Problem } from './problems.ts'
@@ -34,7 +33,7 @@ export interface OperationDependencies {
 
 const operationLimits = {
   /** Entries of each query of an export. A client that reads slowly holds no query open. */
-  exportPageRows: 2_000,
+  exportPageRows: 10_000,
   /** An export whose client reads nothing for this long ends. */
   exportStalledMs: 60_000,
   /** How long the problem of an expensive query may take to say what it would read. */
@@ -64,10 +63,6 @@ interface Prepared {
   readonly nowMs: number
 }
 
-/** Columns with few values: a histogram counts all of them. */
-const smallFields: ReadonlySet<string> = new Set(['level', 'environment', 'source'])
-const LEVEL = { sql: "''", parameters: {}, ...fieldSql('level'), name: 'level' }
-
 /** The operations of the query API: each sends the answer to a request. */
 export class Operations implements Record<OperationName, (asked: never) => Promise<FastifyReply>> {
   readonly #dependencies: OperationDependencies
@@ -89,11 +84,11 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
   }
 
   async histogram({ project, parameters, reply, signal }: Asked<'histogram'>): Promise<FastifyReply> {
-    const { by = LEVEL, buckets: bucketsMax } = parameters
+    const { by, buckets: bucketsMax } = parameters
     const prepared = await this.#prepare(parameters, project, { signal })
-    const of = { by, isSmall: smallFields.has(by.name), bucketsMax }
     const { reader } = this.#dependencies
-    return this.#send(reply, prepared, histogram(reader, prepared.selection, of, { signal }))
+    const answer = histogram(reader, prepared.selection, { by, bucketsMax }, { signal })
+    return this.#send(reply, prepared, answer)
   }
 
   async fields({ project, parameters, reply, signal }: Asked<'fields'>): Promise<FastifyReply> {

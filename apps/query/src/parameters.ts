@@ -83,6 +83,8 @@ export interface ParsedQuery {
   readonly query: Query
 }
 
+const LEVEL: NamedField = { name: 'level', stored: 'level', text: (stored) => stored, parameters: {} }
+
 const ALL = parseQuery('')
 
 const query: Parameter<ParsedQuery> = {
@@ -139,7 +141,7 @@ export const operationParameters = {
     summary: 'Counts of entries by time and the values of a field',
     parameters: {
       ...common,
-      by: optional({ ...field, description: 'The field whose values are counted. Default: `level`.' }),
+      by: { ...field, description: 'The field whose values are counted.', absent: { value: LEVEL } },
       buckets: integer('The maximum number of buckets.', 1, 500, 60),
     },
   },

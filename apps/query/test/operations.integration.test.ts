@@ -90,7 +90,7 @@ describe('a project with entries', () => {
     const [bucket] = answer.buckets
     // Ten values of 30 each, and 300 entries without a tag.
     expect(bucket?.counts['']).toBe(300)
-    expect(Object.keys(bucket?.counts ?? {})).toHaveLength(10)
+    expect(Object.keys(bucket?.counts ?? {})).toHaveLength(11)
     const sum = Object.values(bucket?.counts ?? {}).reduce((a, b) => a + b, bucket?.other ?? 0)
     expect(sum).toBe(600)
     const byUser: HistogramAnswer = await api.json(key, 'histogram', {
