@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { setImmediate } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { run } from '../../src/run.ts'
 import { answer, FakeQueryApi, problem } from '../fake-query-api.ts'
 import { jsonLines } from '../installation.ts'
@@ -99,6 +100,17 @@ describe('logs', () => {
   ])('%j: what is not shown is told: %j', async (args, given, terminal, notice) => {
     api.responds = [page(terminal ? [entry('one')] : [], given)]
     expect((await logs(args, { terminal })).stderr).toContain(`sluice: ${notice}`)
+  })
+
+  test('a search that ends at its limits again and again is given up, and one in large pages is not', async () => {
+    api.responds = [page([], { next: 'c', limited_by: 'rows' })]
+    await logs([])
+    expect(api.asked).toHaveLength(6)
+    api.asked = []
+    const large = Array.from({ length: 8 }, () => page([entry('large')], { next: 'c', limited_by: 'bytes' }))
+    api.responds = [...large, page([])]
+    expect((await logs([])).stderr).toBe('')
+    expect(api.asked).toHaveLength(9)
   })
 
   test('shows where the errors of a query are', async () => {
@@ -265,6 +277,32 @@ describe('logs --follow', () => {
     ])
     context.interrupt()
     expect(await running).toBe(130)
+  })
+
+  test('connects again when it has heard nothing for long', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    api.responds = [
+      page([]),
+      (response) => start(response).flushHeaders(),
+      (response) => start(response).write(event('entries', '1', { entries: [entry('new')] })),
+    ]
+    const context = api.context({ nowMs: () => NOW })
+    const running = run(['logs', '--follow', '--json'], context)
+    // Connections are made in real time.
+    let silentMs = 0
+    while (context.written.stdout === '') {
+      await setImmediate()
+      if (api.asked.length !== 2) continue
+      silentMs += 10
+      await vi.advanceTimersByTimeAsync(10)
+    }
+    // Node itself waits for five minutes.
+    expect(silentMs).toBeLessThan(100_000)
+    expect(messages(context.written.stdout)).toEqual(['new'])
+    context.interrupt()
+    expect(await running).toBe(130)
+    await api.asked[1]?.closed
   })
 
   test('a key that is revoked ends it', async () => {
