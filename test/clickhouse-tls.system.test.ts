@@ -75,7 +75,7 @@ it('with the CA file of a private authority, a worker inserts, and the command l
   expect([code, migrated.written.stderr]).toEqual([0, ''])
   await eventually(async () => {
     const { projectId, redisUrl } = installation
-    const args = ['rows', 'delete', '--project', projectId, '--redis-url', redisUrl, '--search', 'By TLS']
+    const args = ['rows', 'delete', '--project', projectId, '--redis-url', redisUrl, '"By TLS"']
     const [, counted] = await sluice(args, environment)
     expect(counted.written.stderr).toContain('1 rows')
   })

@@ -56,7 +56,7 @@ export async function withQuery(
   try {
     await act({ text, from, until, zone, client: new QueryClient(access, signal), context, report })
   } catch (error) {
-    if (error instanceof QueryError && error.places.length > 0) command.error(placesOf(text, error))
+    if (error instanceof QueryError && error.places.length > 0) command.error(placesOf(text, error.places))
     // Ctrl-C makes whatever is in flight fail, with various errors that do not matter.
     if (!signal.aborted) throw error
   }
@@ -64,7 +64,7 @@ export async function withQuery(
 }
 
 /** The query with a mark at the place of each error. */
-function placesOf(text: string, { places }: QueryError): string {
+export function placesOf(text: string, places: QueryError['places']): string {
   const lines = places.flatMap(({ position, message }) => {
     const column = escapeControls(text.slice(0, position)).length
     return [`  ${escapeControls(text)}`, `  ${' '.repeat(column)}^ ${message}`]
