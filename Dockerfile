@@ -33,6 +33,14 @@ RUN npx --yes "$(node --print 'require("./package.json").packageManager')" insta
       --filter @sluice/api... --filter @sluice/cli... --filter @sluice/query... --filter @sluice/worker... \
     && find node_modules/.pnpm/swagger-ui-dist@* \( -name '*.map' -o -name '*-es-*' \) -delete
 
+# Bundles the explorer. The compiler and the libraries stay here: the bundle is all that a browser gets.
+FROM dependencies AS explorer
+COPY apps/explorer/package.json apps/explorer/
+RUN npx --yes "$(node --print 'require("./package.json").packageManager')" install --frozen-lockfile --prod --filter @sluice/explorer...
+COPY packages packages
+COPY apps/explorer apps/explorer
+RUN node apps/explorer/build.mjs
+
 # Common layers of the images. The sources keep their places in the workspace, and pnpm's links stay valid: Node runs
 # TypeScript directly, but not below node_modules.
 FROM ${NODE_IMAGE} AS runtime
@@ -73,6 +81,7 @@ ENTRYPOINT ["node", "apps/worker/src/main.ts"]
 
 FROM service AS query
 COPY apps/query apps/query
+COPY --from=explorer /sluice/apps/explorer/dist apps/explorer/dist
 LABEL org.opencontainers.image.title="sluice-query" \
       org.opencontainers.image.description="Serves the query API and the explorer."
 ENV QUERY_HOST=0.0.0.0 QUERY_PORT=3001

@@ -67,15 +67,17 @@ async function sluice(args: string[], environment: Record<string, string>): Prom
   return [await run(args, context), context]
 }
 
-it('with the CA file of a private authority, a worker inserts, and the command line migrates and reads', async () => {
+it('with the CA file of a private authority, a worker inserts, and the command line migrates and counts', async () => {
   const sent = { level: 'info', message: 'By TLS', service: 'tls' }
   expect(await postLogs(installation, sent)).toMatchObject({ status: 202 })
   const environment = { CLICKHOUSE_TLS_CA_FILE: caFile }
   const [code, migrated] = await sluice(['migrate'], environment)
   expect([code, migrated.written.stderr]).toEqual([0, ''])
   await eventually(async () => {
-    const [, read] = await sluice(['logs', '--project', installation.projectId, '--json'], environment)
-    expect(read.written.stdout).toContain('By TLS')
+    const { projectId, redisUrl } = installation
+    const args = ['rows', 'delete', '--project', projectId, '--redis-url', redisUrl, '"By TLS"']
+    const [, counted] = await sluice(args, environment)
+    expect(counted.written.stderr).toContain('1 rows')
   })
 })
 

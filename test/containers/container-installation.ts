@@ -35,6 +35,7 @@ export class ContainerInstallation {
   readonly clickhouse: ClickHouseAccess
   readonly apiUrls: readonly string[]
   #apiKey = ''
+  #readKey = ''
   readonly #password: string
   readonly #network: StartedNetwork
   readonly #containers = new Map<string, StartedTestContainer>()
@@ -73,6 +74,11 @@ export class ContainerInstallation {
     return this.#apiKey
   }
 
+  /** With the scope `read`. */
+  get readKey(): string {
+    return this.#readKey
+  }
+
   /** Stops a container's process by SIGKILL. */
   async kill(name: string): Promise<void> {
     await docker(['kill', this.id(name)])
@@ -109,16 +115,18 @@ export class ContainerInstallation {
   async #startAll({ apis, workers, workerEnvironment }: ContainerInstallationOptions): Promise<void> {
     await Promise.all([
       this.#add('redis', publish(redisContainer(this.#password), 6379, this.redisUrl)),
-      this.#add('clickhouse', publish(clickhouseContainer(this.#password), 8123, this.clickhouse.url)),
+      this.#add('clickhouse', publish(this.#clickhouse, 8123, this.clickhouse.url)),
     ])
     await eventually(() => this.#clickhouseAnswers())
     await this.#sluice('migrate')
     await this.#sluice('projects', 'create', PROJECT_ID)
     this.#apiKey = await this.#sluice('keys', 'create', '--project', PROJECT_ID)
+    this.#readKey = await this.#sluice('keys', 'create', '--project', PROJECT_ID, '--scope', 'read')
     await Promise.all([
       ...names('api', apis).map((name, index) =>
         this.#add(name, publish(this.#healthy('api'), 3000, this.apiUrls[index] ?? '')),
       ),
+      this.#add('query-1', this.#healthy('query').withEnvironment({ CLICKHOUSE_USERNAME: 'sluice_reader' })),
       ...names('worker', workers).map((name) =>
         this.#add(name, this.#healthy('worker').withEnvironment(workerEnvironment)),
       ),
@@ -140,7 +148,19 @@ export class ContainerInstallation {
     }
   }
 
-  #healthy(target: 'api' | 'worker'): GenericContainer {
+  /** With the user of the query process, as in docker-compose.yml. */
+  get #clickhouse(): GenericContainer {
+    const source = `${root}deploy/compose/clickhouse-reader.xml`
+    const target = '/etc/clickhouse-server/users.d/reader.xml'
+    return clickhouseContainer(this.#password)
+      .withCopyFilesToContainer([{ source, target, mode: 0o444 }])
+      .withEnvironment({
+        CLICKHOUSE_READER_PASSWORD: this.#password,
+        CLICKHOUSE_READER_GRANT: 'GRANT SELECT ON sluice.logs',
+      })
+  }
+
+  #healthy(target: Exclude<Target, 'cli'>): GenericContainer {
     return new SluiceContainer(target)
       .withEnvironment(this.#environment)
       .withWaitStrategy(Wait.forHealthCheck().withStartupTimeout(HEALTHY_DEADLINE_MS))
@@ -178,7 +198,7 @@ function names(role: string, count: number): string[] {
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
 /** The targets of the Dockerfile. */
-export type Target = 'api' | 'worker' | 'cli'
+export type Target = 'api' | 'query' | 'worker' | 'cli'
 
 /** Builds an image, and keeps it for the next run, which then builds only what has changed. */
 export async function buildImage(target: Target): Promise<void> {

@@ -33,7 +33,8 @@ async function foldersOf(folders: readonly string[], found = new Set<string>()):
 it('the Dockerfile copies the manifests of exactly the packages that the images need', async () => {
   const dockerfile = await read('Dockerfile')
   const copied = [...dockerfile.matchAll(/^COPY (\S+)\/package\.json \1\/$/gm)].map(([, folder]) => folder)
-  const needed = await foldersOf(['apps/api', 'apps/cli', 'apps/query', 'apps/worker'])
+  const apps = ['api', 'cli', 'explorer', 'query', 'worker']
+  const needed = await foldersOf(apps.map((name) => `apps/${name}`))
   expect(new Set(copied)).toEqual(needed)
 })
 
@@ -44,6 +45,20 @@ it.each(['api', 'query', 'worker'] as const)(
     expect(await read('Dockerfile')).toContain(`\nENTRYPOINT [${command.join(', ')}]\n`)
   },
 )
+
+it('the image of the query process has the explorer where this process looks for it, bundled from the lockfile', async () => {
+  const [dockerfile, main] = await Promise.all(['Dockerfile', 'apps/query/src/main.ts'].map(read))
+  const stages = (dockerfile ?? '').split(/^(?=FROM )/m)
+  const [bundle, image] = ['dependencies AS explorer', 'service AS query'].map((from) =>
+    stages.find((stage) => stage.startsWith(`FROM ${from}\n`)),
+  )
+  expect(bundle).toContain(' install --frozen-lockfile ')
+  expect(bundle).toMatch(/^RUN node apps\/explorer\/build\.mjs$/m)
+  expect(image).toContain('\nCOPY --from=explorer /sluice/apps/explorer/dist apps/explorer/dist\n')
+  expect(main).toContain("new URL('../../explorer/dist', import.meta.url)")
+  // A bundle of this machine must not be copied next to it.
+  expect(await read('.dockerignore')).toMatch(/^\*\*\/dist$/m)
+})
 
 it('Compose and the container tests use the same images', async () => {
   const [compose, check, dockerfile] = await Promise.all(
@@ -105,6 +120,24 @@ describe('every service of Compose', () => {
       expect(port).toMatch(/^(127\.0\.0\.1:|\$\{[A-Z_]+:-127\.0\.0\.1:)/)
   })
 
+  it('knows only the passwords that it uses', async () => {
+    const reader = await read('deploy/compose/clickhouse-reader.xml')
+    expect(reader).toContain('<readonly>2</readonly>')
+    for (const name of ['PASSWORD', 'GRANT']) expect(reader).toContain(`from_env="CLICKHOUSE_READER_${name}"`)
+    expect(services['clickhouse']?.volumes).toContainEqual(expect.stringContaining('/clickhouse-reader.xml:'))
+    const passwords = (name: string): unknown =>
+      Object.fromEntries(
+        Object.entries(services[name]?.['environment'] ?? {})
+          .filter(([variable]) => variable.startsWith('CLICKHOUSE_') && variable.endsWith('_PASSWORD'))
+          .map(([variable, value]) => [variable, String(value).replace(/:\?.*\}$/, '}')]),
+      )
+    const reading = { CLICKHOUSE_READER_PASSWORD: '', CLICKHOUSE_PASSWORD: '${CLICKHOUSE_READER_PASSWORD}' }
+    expect(passwords('query')).toEqual(reading)
+    expect(passwords('api')).toEqual({ CLICKHOUSE_READER_PASSWORD: '', CLICKHOUSE_PASSWORD: '' })
+    // Its own is in .env.
+    expect(passwords('worker')).toEqual({ CLICKHOUSE_READER_PASSWORD: '' })
+  })
+
   it.each(Object.entries(ownerOf))('%s starts after %s gave it its volume', (name, owner) => {
     const mount = new RegExp(`^${name}-data:[a-z/]+:nocopy\\b`)
     for (const each of [name, owner])
@@ -126,10 +159,13 @@ it('the documented command creates different passwords in a file that only its o
     const env = { PATH: process.env['PATH'], NODE: process.execPath }
     execFileSync('/bin/sh', ['-c', openssl + command], { cwd: folder, env })
     const text = await readFile(join(folder, '.env'), 'utf8')
-    const passwords = [...text.matchAll(/^([A-Z]+)_PASSWORD=(.*)$/gm)].map(([, name, value]) => [name, value])
-    expect(passwords.map(([name]) => name)).toEqual(['CLICKHOUSE', 'REDIS', 'GRAFANA'])
+    const passwords = [...text.matchAll(/^([A-Z_]+)_PASSWORD=(.*)$/gm)].map(([, name, value]) => [
+      name,
+      value,
+    ])
+    expect(passwords.map(([name]) => name)).toEqual(['CLICKHOUSE', 'CLICKHOUSE_READER', 'REDIS', 'GRAFANA'])
     for (const [, password] of passwords) expect(password).toMatch(/^[0-9a-f]{48}$/)
-    expect(new Set(passwords.map(([, password]) => password)).size).toBe(3)
+    expect(new Set(passwords.map(([, password]) => password)).size).toBe(4)
     expect((await stat(join(folder, '.env'))).mode & 0o777).toBe(0o600)
   } finally {
     await rm(folder, { recursive: true })

@@ -15,7 +15,7 @@ let installation: ContainerInstallation
 
 beforeAll(async () => {
   // Sequentially: the images share most of their layers.
-  for (const target of ['api', 'worker', 'cli'] as const) await buildImage(target)
+  for (const target of ['api', 'query', 'worker', 'cli'] as const) await buildImage(target)
   installation = await ContainerInstallation.start({
     apis: 2,
     workers: 2,
@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 afterAll(() => installation?.stop())
 
-describe.each(['api-1', 'worker-1'])('the image of %s', (name) => {
+describe.each(['api-1', 'query-1', 'worker-1'])('the image of %s', (name) => {
   it('contains what production needs, and nothing else', async () => {
     const ownFiles = ['find', '/sluice', '-name', 'node_modules', '-prune', '-o', '-type', 'f', '-print']
     const files = (await installation.exec(name, ownFiles)).split('\n')
@@ -46,6 +46,19 @@ describe.each(['api-1', 'worker-1'])('the image of %s', (name) => {
       'Read-only file system',
     )
   })
+})
+
+it('the image of the query process serves the explorer, and entries with a user that can only read', async () => {
+  const { readKey } = installation
+  const script = `const get = async (path) => {
+    const response = await fetch('http://127.0.0.1:3001' + path, { headers: { authorization: 'Bearer ${readKey}' } })
+    console.log(response.status, await response.text())
+  }
+  await get('/')
+  await get('/v1/query/logs')`
+  const output = await installation.exec('query-1', ['node', '--input-type=module', '--eval', script])
+  expect(output).toMatch(/^200 <!doctype html>/)
+  expect(output).toMatch(/^200 \{"entries":\[\]/m)
 })
 
 async function restartKilled(name: string): Promise<void> {

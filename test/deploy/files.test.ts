@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { apiSettings } from '../../apps/api/src/config.ts'
+import { querySettings } from '../../apps/query/src/config.ts'
 import { workerSettings } from '../../apps/worker/src/config.ts'
 import { settingsOfChart } from '../../tools/reference-pages.ts'
 
@@ -40,7 +41,7 @@ describe('the Helm chart', () => {
   })
 
   it('determines only settings that exist', () => {
-    const settings = new Set(Object.keys({ ...apiSettings, ...workerSettings }))
+    const settings = new Set(Object.keys({ ...apiSettings, ...querySettings, ...workerSettings }))
     expect([...settingsOfChart].filter((name) => !settings.has(name))).toEqual([])
   })
 

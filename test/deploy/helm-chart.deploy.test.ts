@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { apiSettings, readApiConfig } from '../../apps/api/src/config.ts'
+import { querySettings, readQueryConfig } from '../../apps/query/src/config.ts'
 import { readWorkerConfig, workerSettings } from '../../apps/worker/src/config.ts'
 import {
   chart,
@@ -109,7 +110,7 @@ describe.each(examples)('with the values of %s, the chart', (example) => {
       expect(workload.spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
         sleepS + deadlineS + 5,
       )
-      expect(sleepS > 0).toBe(componentOf(workload) === 'api')
+      expect(sleepS > 0).toBe(componentOf(workload) !== 'worker')
     }
   })
 
@@ -148,13 +149,13 @@ describe.each(examples)('with the values of %s, the chart', (example) => {
   })
 
   it('sets only documented settings, with values that the processes accept', () => {
-    const documented = new Set(Object.keys({ ...apiSettings, ...workerSettings }))
+    const documented = new Set(Object.keys({ ...apiSettings, ...querySettings, ...workerSettings }))
     const names = manifest.workloads.flatMap((each) => containerOf(each).env.map(({ name }) => name))
     expect([...names, ...Object.keys(manifest.settings)].filter((name) => !documented.has(name))).toEqual([])
     for (const workload of manifest.processes) {
       const environment = environmentOf(manifest, containerOf(workload), secrets)
-      const read = componentOf(workload) === 'api' ? readApiConfig : readWorkerConfig
-      expect(read(environment).OPS_PORT).toBe(9090)
+      const readConfig = { api: readApiConfig, query: readQueryConfig }[componentOf(workload)]
+      expect((readConfig ?? readWorkerConfig)(environment).OPS_PORT).toBe(9090)
     }
   })
 
@@ -166,6 +167,18 @@ describe.each(examples)('with the values of %s, the chart', (example) => {
       expect(value).not.toContain('@')
       expect(/PASSWORD|USERNAME/.test(name) && value !== '').toBe(false)
     }
+  })
+
+  it('gives the query pods a user of their own in ClickHouse', () => {
+    const passwords = manifest.workloads.flatMap((each) =>
+      containerOf(each).env.flatMap(({ name, valueFrom }) =>
+        name === 'CLICKHOUSE_PASSWORD' ? [[componentOf(each), JSON.stringify(valueFrom)] as const] : [],
+      ),
+    )
+    const ofQuery = passwords.filter(([component]) => component === 'query')
+    expect(ofQuery).toHaveLength(manifest.processes.some((each) => componentOf(each) === 'query') ? 1 : 0)
+    const ofOthers = passwords.filter(([component]) => component !== 'query')
+    for (const [, secret] of ofOthers) expect(ofQuery.map(([, own]) => own)).not.toContain(secret)
   })
 
   it('gives the API no access to ClickHouse', () => {

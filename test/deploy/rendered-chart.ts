@@ -86,9 +86,9 @@ export class Manifest {
     return [...this.ofKind<Workload>('Deployment'), ...this.ofKind<Workload>('Job')]
   }
 
-  /** The workloads of API processes and workers. */
+  /** The workloads of API processes, query processes and workers. */
   get processes(): Workload[] {
-    return this.workloads.filter((each) => ['api', 'worker'].includes(componentOf(each)))
+    return this.workloads.filter((each) => ['api', 'query', 'worker'].includes(componentOf(each)))
   }
 
   /** @throws Error if the chart has no workload for the component */

@@ -8,6 +8,8 @@ import { PrometheusServer } from './prometheus-server.ts'
 export const JOB = 'sluice'
 const ENTRIES_PER_REQUEST = 50
 const SEND_INTERVAL_MS = 50
+/** Short: entries are sent meanwhile in vain while Redis or ClickHouse is frozen. */
+const READ_DEADLINE_MS = 500
 
 /** An installation that a Prometheus scrapes, with the rules of deploy/prometheus and short times. */
 export class MonitoredInstallation {
@@ -24,12 +26,12 @@ export class MonitoredInstallation {
 
   /** Starts it under load. */
   static async start(): Promise<MonitoredInstallation> {
-    const installation = await startTestInstallation()
+    const installation = await startTestInstallation({ query: {} })
     try {
       const prometheus = await PrometheusServer.start({
         rules: quickRules(await readRules()),
         job: JOB,
-        targets: [installation.opsUrls.api, installation.opsUrls.worker],
+        targets: Object.values(installation.opsUrls),
       })
       return new MonitoredInstallation(installation, prometheus)
     } catch (error) {
@@ -45,7 +47,7 @@ export class MonitoredInstallation {
     await this.installation.stop({ force: true })
   }
 
-  /** Sends until the stop, whatever the responses are. */
+  /** Sends and reads until the stop, whatever the responses are. */
   async #send(): Promise<void> {
     const inFlight = new Set<Promise<void>>()
     while (!this.#stopping.signal.aborted) {
@@ -61,8 +63,18 @@ export class MonitoredInstallation {
         )
         .finally(() => inFlight.delete(posting))
       inFlight.add(posting)
+      await this.#read().catch(() => undefined)
       await pause(SEND_INTERVAL_MS, this.#stopping.signal)
     }
     await Promise.all(inFlight)
+  }
+
+  async #read(): Promise<void> {
+    const { queryUrl, readKey } = this.installation
+    const response = await fetch(`${queryUrl}/v1/query/logs?limit=1`, {
+      headers: { authorization: `Bearer ${readKey}` },
+      signal: AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(READ_DEADLINE_MS)]),
+    })
+    await response.body?.cancel()
   }
 }

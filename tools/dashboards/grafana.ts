@@ -3,9 +3,10 @@
 import { api } from './api.ts'
 import { overview } from './overview.ts'
 import type { Dashboard, Panel } from './panels.ts'
+import { reading } from './reading.ts'
 import { workers } from './workers.ts'
 
-export const dashboards: readonly Dashboard[] = [overview, api, workers]
+export const dashboards: readonly Dashboard[] = [overview, api, workers, reading]
 
 const datasource = { type: 'prometheus', uid: '${datasource}' } as const
 

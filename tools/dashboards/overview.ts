@@ -1,7 +1,8 @@
-import { type Dashboard, graph, of, ofApp, ofShards, stat, sumRate } from './panels.ts'
+import { type App, type Dashboard, graph, of, ofApp, ofShards, stat, sumRate } from './panels.ts'
 import {
   accepted,
   ackLatency,
+  completeBehind,
   inserts,
   lag,
   oldestAge,
@@ -22,11 +23,12 @@ const throughput = graph(
   { legend: 'dead-lettered', expr: sumRate('sluice_rows_dead_lettered_total') },
 )
 
-const ready = (app: 'api' | 'worker'): string => `sum(${ofApp(app, of('sluice_ready'))})`
+const ready = (app: App): string => `sum(${ofApp(app, of('sluice_ready'))})`
 
 const now = [
   stat('API ready', 'none', 'API processes that are ready.', ready('api')),
   stat('Workers ready', 'none', 'Workers that are ready.', ready('worker')),
+  stat('Query ready', 'none', 'Query processes that are ready.', ready('query')),
   stat('Accepted', 'rowsps', 'Entries acknowledged per second.', accepted.expr),
   stat('Oldest chunk', 's', oldestAge.description, `max(${of('sluice_queue_oldest_age_seconds')})`),
   stat(
@@ -50,7 +52,7 @@ export const overview: Dashboard = {
   rows: [
     { title: 'Now', panels: now },
     { title: 'Requests', panels: [throughput, requestsByStatus, ackLatency, rejections] },
-    { title: 'From receipt to ClickHouse', panels: [lag, oldestAge, queueRows, inserts] },
+    { title: 'From receipt to ClickHouse', panels: [lag, completeBehind, oldestAge, queueRows, inserts] },
     { title: 'Resources', panels: [redisMemory, redisHeadroom, overload] },
   ],
 }

@@ -49,8 +49,11 @@ const quantile = (share: number, metric: string, matchers = ''): string =>
   `histogram_quantile(${share}, ${sumRateBy('le', `${metric}_bucket`, matchers)})`
 /** Of the queue, or of Redis: one process exports them, and two may while another one takes over. */
 export const ofShards = (vector: string, labels = 'shard'): string => `max by (${labels}) (${vector})`
-/** What API processes and workers export, of the processes of one kind. */
-export const ofApp = (app: 'api' | 'worker', vector: string): string =>
+/** The kinds of processes. */
+export type App = 'api' | 'worker' | 'query'
+
+/** What all processes export, of the processes of one kind. */
+export const ofApp = (app: App, vector: string): string =>
   `${vector} * on (job, instance, process) group_left () ${of('sluice_build_info', `app="${app}"`)}`
 
 /** A line for each value of a label. */

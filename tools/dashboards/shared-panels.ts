@@ -1,4 +1,16 @@
-import { by, graph, of, ofApp, ofShards, type Panel, type Query, quantiles, rate, sumRate } from './panels.ts'
+import {
+  type App,
+  by,
+  graph,
+  of,
+  ofApp,
+  ofShards,
+  type Panel,
+  type Query,
+  quantiles,
+  rate,
+  sumRate,
+} from './panels.ts'
 
 export const accepted: Query = { legend: 'accepted', expr: sumRate('sluice_entries_accepted_total') }
 
@@ -35,6 +47,13 @@ export const oldestAge = graph(
   's',
   'While nothing is stored, only this shows the delay: the lag is measured when a chunk is stored.',
   { legend: 'age', expr: `max(${of('sluice_queue_oldest_age_seconds')})` },
+)
+
+export const completeBehind = graph(
+  'Complete up to',
+  's',
+  'How far the time up to which readers have everything is behind. A second or two is usual. No line: it is not known.',
+  { legend: 'behind', expr: `max(${of('sluice_query_complete_behind_seconds')})` },
 )
 
 export const rejections = graph(
@@ -74,7 +93,7 @@ export const redisHeadroom = graph(
 )
 
 /** What Node.js and the runtime report, of the processes of one kind. */
-export function processPanels(app: 'api' | 'worker'): readonly Panel[] {
+export function processPanels(app: App): readonly Panel[] {
   const most = (vector: string): string => `max(${ofApp(app, vector)})`
   return [
     graph(

@@ -41,7 +41,7 @@ export function toCliError(error: unknown, access: ClickHouseAccess): unknown {
 /** Node's codes for certificates that are not trusted: https://nodejs.org/api/tls.html#x509-certificate-error-codes */
 const CERTIFICATE_CODES = /^(CERT_|DEPTH_ZERO_|ERR_TLS_CERT_|SELF_SIGNED_|UNABLE_TO_)/
 
-export function describeClickHouseError(error: unknown, access: ClickHouseAccess): string | undefined {
+function describeClickHouseError(error: unknown, access: ClickHouseAccess): string | undefined {
   const clickhouse = `ClickHouse at ${redactUrl(access.url)}`
   const code = codeOf(error)
   if (!(error instanceof ClickHouseError)) {

@@ -14,6 +14,10 @@ export interface Context {
   readonly stdin: Readable
   readonly stdout: Output
   readonly stderr: Output
+  /** Shows a text in a pager, and waits for its end, if the text is longer than the screen. @returns whether it was shown */
+  readonly page: (text: string) => boolean
+  /** Opens a page in a browser, if there is one. */
+  readonly browse: (url: string) => void
   readonly nowMs: () => number
   readonly random: () => number
   /**

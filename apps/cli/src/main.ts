@@ -4,6 +4,7 @@ import { isatty } from 'node:tty'
 import { fileURLToPath } from 'node:url'
 import { styleText } from 'node:util'
 import { type Context, INTERRUPTED_EXIT_CODE, type Output } from './context.ts'
+import { browserOf, pagerOf } from './programs.ts'
 import { run } from './run.ts'
 
 /** By the convention of shells: 128 + 15 (SIGTERM). */
@@ -47,6 +48,8 @@ const context: Context = {
   stdin: process.stdin,
   stdout: output(process.stdout),
   stderr: output(process.stderr),
+  page: pagerOf(process.stdout, process.env),
+  browse: browserOf(process.platform, process.env),
   nowMs: Date.now,
   random: Math.random,
   abortOnInterrupt: () => {

@@ -30,6 +30,10 @@ const connections = {
     '--api-url <url>': 'address of the API (SLUICE_API_URL)',
     '--api-key <key>': 'API key (SLUICE_API_KEY, which other users of the machine cannot see)',
   },
+  query: {
+    '--query-url <url>':
+      'address of the query API (SLUICE_QUERY_URL); the key comes from SLUICE_READ_KEY, and names the project',
+  },
 } as const
 
 /** Adds the flags with which a command and its subcommands find services. Call it after the command's other options. */

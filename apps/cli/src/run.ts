@@ -13,8 +13,10 @@ const commands: readonly [name: string, description: string, load: () => Promise
   ['keys', "manage a project's API keys", () => import('./commands/keys.ts')],
   ['migrate', "create or update ClickHouse's database and tables", () => import('./commands/migrate.ts')],
   ['logs', 'print the newest matching entries, oldest first', () => import('./commands/logs.ts')],
+  ['open', 'open the explorer in the browser, signed in', () => import('./commands/open.ts')],
   ['rows', 'delete stored rows of a project', () => import('./commands/rows.ts')],
   ['send', 'send the lines of log files or of stdin as entries', () => import('./commands/send.ts')],
+  ['demo', 'send entries of a small shop, to try the rest', () => import('./commands/demo.ts')],
   ['status', 'show rates, backlog, lag, processes and memory', () => import('./commands/status.ts')],
   ['dead-letters', 'list, retry and remove rejected rows', () => import('./commands/dead-letters.ts')],
   ['failed-chunks', 'list, retry and remove failed chunks', () => import('./commands/failed-chunks.ts')],
@@ -61,7 +63,7 @@ export async function createProgram(context: Context, args: readonly string[]): 
   withExamples(
     program,
     ['send /var/log/*.log', 'send the lines of files'],
-    ['logs --project shop --follow', 'print the newest entries, then new ones'],
+    ['logs --follow', 'print the newest entries, then new ones'],
     ['keys create --project shop', 'create an API key'],
     ['status --watch', 'rates, backlog, lag, processes, memory of Redis'],
     ['help logs', 'show the options of a command'],
@@ -85,8 +87,10 @@ Connection settings come from flags, else from the environment, else from the se
   ClickHouse  CLICKHOUSE_URL, CLICKHOUSE_USERNAME, CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE, CLICKHOUSE_CLUSTER,
               CLICKHOUSE_TLS_CA_FILE
   API         SLUICE_API_URL, SLUICE_API_KEY
+  Query API   SLUICE_QUERY_URL, SLUICE_READ_KEY
 
 Other variables: SLUICE_DATA_DIR is the folder of the data of \`npm start\` (default: .data). NO_COLOR turns colours off.
+PAGER shows long output of logs (default: less -R).
 
 Exit codes: 0 success, 1 failure or rejected entries, 2 usage error, 130 interrupted.
 Ctrl-C is a success for status --watch.`

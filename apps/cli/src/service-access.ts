@@ -8,10 +8,12 @@ import { SLUICE } from './options.ts'
 
 type ClickHouseFlag = 'clickhouseUrl' | 'clickhouseUsername' | 'clickhouseDatabase'
 /** The connection options of the services that a command uses. */
-export type Flags = Partial<Record<'redisUrl' | 'prefix' | 'apiUrl' | 'apiKey' | ClickHouseFlag, string>>
+export type Flags = Partial<
+  Record<'redisUrl' | 'prefix' | 'apiUrl' | 'apiKey' | 'queryUrl' | ClickHouseFlag, string>
+>
 
 export type RedisAccess = Readonly<Awaited<ReturnType<typeof redisAccess>>>
-export type ApiAccess = Readonly<Awaited<ReturnType<typeof apiAccess>>>
+export type HttpAccess = Readonly<Awaited<ReturnType<typeof httpAccess>>>
 
 type SettingSources = Pick<Context, 'environment' | 'dataDirectory'>
 
@@ -59,22 +61,34 @@ export async function clickhouseAccess(
   return convertSettingsErrors(() => clickhouseAccessFrom(readSettings(clickhouseSettings, settings)))
 }
 
-export async function apiAccess(flags: Flags, sources: SettingSources) {
+const httpServices = {
+  api: ['API', 'apiUrl', 'SLUICE_API_URL', '--api-url', 'apiKey', 'SLUICE_API_KEY', 'ingest'],
+  query: ['query API', 'queryUrl', 'SLUICE_QUERY_URL', '--query-url', 'readKey', 'SLUICE_READ_KEY', 'read'],
+} as const
+
+/** The address of the API that takes entries, or of the one that answers queries, with a key. */
+export async function httpAccess(
+  service: keyof typeof httpServices,
+  flags: Flags & { readonly readKey?: undefined },
+  sources: SettingSources,
+) {
   const { environment } = sources
+  const [name, urlFlag, urlVariable, urlOption, keyFlag, keyVariable, scope] = httpServices[service]
   const known = await readLocalServices(sources)
-  const given = flags.apiUrl || environment['SLUICE_API_URL'] || known.apiUrl
-  const url = given ?? noAddress('API', 'SLUICE_API_URL', '--api-url')
+  const given = flags[urlFlag] || environment[urlVariable] || known[urlFlag]
+  const url = given || noAddress(name, urlVariable, urlOption)
   // The address is not printed: it may contain a password.
   const { protocol = '', username = '', password = '' } = URL.parse(url) ?? {}
   if (!/^https?:$/.test(protocol))
-    throw new CliError('the address of the API must start with http:// or https://')
+    throw new CliError(`the address of the ${name} must start with http:// or https://`)
   if (username + password !== '')
-    throw new CliError('the address of the API must not contain a user or a password')
+    throw new CliError(`the address of the ${name} must not contain a user or a password`)
   const key =
-    flags.apiKey ?? (environment['SLUICE_API_KEY'] || (url === known.apiUrl ? known.apiKey : undefined))
-  if (key !== undefined) return { url, key }
+    flags[keyFlag] ?? (environment[keyVariable] || (url === known[urlFlag] ? known[keyFlag] : undefined))
+  if (key) return { url, key }
+  const create = `${SLUICE} keys create --scope ${scope}`
   throw new CliError(
-    `no API key is configured: create one with \`${SLUICE} keys create\`, and set SLUICE_API_KEY or pass --api-key`,
+    `no key of the ${name} is configured: create one with \`${create}\`, and set ${keyVariable}`,
   )
 }
 
@@ -93,7 +107,9 @@ function noAddress(service: string, variable: string, flag: string): never {
   )
 }
 
-interface LocalServices extends Partial<Record<'apiUrl' | 'apiKey' | 'projectId' | 'redisUrl', string>> {
+interface LocalServices extends Partial<
+  Record<'apiUrl' | 'apiKey' | 'queryUrl' | 'readKey' | 'redisUrl', string>
+> {
   readonly clickhouse?: Partial<ClickHouseAccess>
 }
 

@@ -1,5 +1,5 @@
-import { parseTimestamp, toClickHouseTime } from '@sluice/rows'
 import { InvalidArgumentError } from 'commander'
+import { TimeReader } from './lines/times.ts'
 
 const unitsMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
 /** A hundred years. Longer durations are typing errors, and dates that far away exceed the range of `Date`. */
@@ -17,37 +17,42 @@ export function parseDuration(value: string): number {
   throw new InvalidArgumentError('It must be a duration such as 30s, 15m, 12h or 90d.')
 }
 
-/** The time of an ISO 8601 date or date-time, UTC if it has no offset, in the form of `toPreciseTime`. */
-function instantOf(value: string): string | undefined {
-  const timestamp = parseTimestamp(/^\d{4}-\d\d-\d\d$/.test(value) ? `${value}T00:00` : value)
-  // The timestamp is in UTC, with or without a Z and a fraction, and has a T or a space in the middle.
-  const [, date, time, fraction = ''] = /^(.{10})[T ](.{8})(?:\.(\d+))?/.exec(timestamp ?? '') ?? []
-  return date === undefined ? undefined : `${date} ${time}.${fraction.padEnd(6, '0').slice(0, 6)}`
-}
-
 /** A time in ClickHouse's form, with microseconds: `2026-11-20 22:43:01.123000`. Times in this form sort as strings. */
-export function toPreciseTime(epochMs: number): string {
-  return `${toClickHouseTime(epochMs)}000`
+export function toPreciseTime(instant: Temporal.Instant): string {
+  return instant.toString({ fractionalSecondDigits: 6 }).replace('T', ' ').slice(0, -1)
 }
 
-/** Parses a duration back from now or, with a plus sign, ahead of now, or an ISO 8601 time. @returns UTC in the form of `toPreciseTime` */
-export function parseTime(value: string, nowMs: number): string {
-  const isAhead = value.startsWith('+')
-  const durationMs = durationMsOf(isAhead ? value.slice(1) : value)
+const DAY = /^(today|yesterday)?(?:(?:^| )(\d\d:\d\d\S*))?$/
+
+/** Parses `now`, a duration back from now or, with a plus sign, ahead of now, a time of ISO 8601, or one such as `yesterday 10:30`. */
+export function parseTime(value: string, nowMs: number, zone = 'UTC'): Temporal.Instant {
+  const now = Temporal.Instant.fromEpochMilliseconds(nowMs)
+  if (value === 'now') return now
+  const durationMs = durationMsOf(value.replace(/^[+-]/, ''))
   if (durationMs !== undefined)
-    return toPreciseTime(Math.max(0, isAhead ? nowMs + durationMs : nowMs - durationMs))
-  const instant = instantOf(value)
-  if (instant !== undefined) return instant
+    return Temporal.Instant.fromEpochMilliseconds(
+      Math.max(0, value.startsWith('+') ? nowMs + durationMs : nowMs - durationMs),
+    )
+  const [isDay, day, clock = '00:00'] = DAY.exec(value) ?? []
+  const date = now.toZonedDateTimeISO(zone).toPlainDate()
+  const given = isDay ? `${date.subtract({ days: day === 'yesterday' ? 1 : 0 }).toString()}T${clock}` : value
+  const time = new TimeReader(zone, () => nowMs).read(given.includes(':') ? given : `${given}T00:00`)
+  if (time !== undefined) return Temporal.Instant.from(time.replace(/(\.\d{9})\d+/, '$1'))
   throw new InvalidArgumentError(
     'It must be a duration such as 90s, 15m, 2h or 3d (before now) or +1h (after now), ' +
-      'or an ISO 8601 time such as 2026-11-20T22:43:01Z.',
+      'or a time such as 10:30, yesterday, 2026-11-20 or 2026-11-20T22:43:01Z.',
   )
 }
 
 export function parseExpiry(value: string, nowMs: number): Date {
-  const durationMs = durationMsOf(value)
-  const expiry = new Date(durationMs === undefined ? `${instantOf(value)}Z` : nowMs + durationMs)
-  if (expiry.getTime() > nowMs) return expiry
+  try {
+    const expiry = new Date(
+      parseTime(/^\d+[a-z]$/.test(value) ? `+${value}` : value, nowMs).epochMilliseconds,
+    )
+    if (expiry.getTime() > nowMs) return expiry
+  } catch (error) {
+    if (!(error instanceof InvalidArgumentError)) throw error
+  }
   throw new InvalidArgumentError(
     'It must be a duration such as 12h or 90d, or an ISO 8601 time in the future.',
   )

@@ -26,6 +26,8 @@ export function fakeContext(given: Partial<Context> & { readonly terminal?: bool
     stdin: Readable.from([]),
     stdout: output('stdout'),
     stderr: output('stderr'),
+    page: () => false,
+    browse: () => undefined,
     nowMs: Date.now,
     random: Math.random,
     abortOnInterrupt: () => interrupted.signal,

@@ -2,11 +2,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { apiAccess, clickhouseAccess, readLocalServices, redisAccess } from '../src/service-access.ts'
+import { clickhouseAccess, httpAccess, readLocalServices, redisAccess } from '../src/service-access.ts'
 
 const local = {
   apiUrl: 'http://127.0.0.1:3000',
   apiKey: 'slk_local',
+  queryUrl: 'http://127.0.0.1:3001',
+  readKey: 'slk_read',
   projectId: 'demo',
   redisUrl: 'redis://127.0.0.1:7001',
   clickhouse: { url: 'http://127.0.0.1:7002', username: 'sluice', password: 'secret', database: 'logs' },
@@ -27,7 +29,8 @@ describe('a setting comes', () => {
   test('from local.json by default', async () => {
     expect(await redisAccess({}, sources())).toEqual({ ...redisDefaults, url: local.redisUrl })
     expect(await clickhouseAccess({}, sources())).toEqual(local.clickhouse)
-    expect(await apiAccess({}, sources())).toEqual({ url: local.apiUrl, key: 'slk_local' })
+    expect(await httpAccess('api', {}, sources())).toEqual({ url: local.apiUrl, key: 'slk_local' })
+    expect(await httpAccess('query', {}, sources())).toEqual({ url: local.queryUrl, key: 'slk_read' })
   })
 
   test('from the environment, which overrides local.json', async () => {
@@ -40,6 +43,8 @@ describe('a setting comes', () => {
       REDIS_MEMORY_BYTES: '2000000',
       CLICKHOUSE_USERNAME: 'reader',
       SLUICE_API_KEY: 'slk_mine',
+      SLUICE_QUERY_URL: 'https://logs',
+      SLUICE_READ_KEY: 'slk_theirs',
     })
     expect(await redisAccess({}, given)).toEqual({
       url: 'rediss-sentinel://a,b/master',
@@ -50,7 +55,8 @@ describe('a setting comes', () => {
       memoryBytes: 2_000_000,
     })
     expect(await clickhouseAccess({}, given)).toEqual({ ...local.clickhouse, username: 'reader' })
-    expect(await apiAccess({}, given)).toMatchObject({ key: 'slk_mine' })
+    expect(await httpAccess('api', {}, given)).toMatchObject({ key: 'slk_mine' })
+    expect(await httpAccess('query', {}, given)).toEqual({ url: 'https://logs', key: 'slk_theirs' })
   })
 
   test('from a flag, which overrides the environment', async () => {
@@ -67,8 +73,11 @@ test('the credentials of the local services are not used with another address', 
   const url = 'http://elsewhere:8123'
   const access = { url, username: 'default', password: '', database: 'sluice' }
   expect(await clickhouseAccess({}, sources({ CLICKHOUSE_URL: url }))).toEqual(access)
-  await expect(apiAccess({ apiUrl: 'https://elsewhere' }, sources())).rejects.toThrow(
-    'no API key is configured',
+  await expect(httpAccess('api', { apiUrl: 'https://elsewhere' }, sources())).rejects.toThrow(
+    'no key of the API is configured',
+  )
+  await expect(httpAccess('query', { queryUrl: 'https://elsewhere' }, sources())).rejects.toThrow(
+    'and set SLUICE_READ_KEY',
   )
 })
 
@@ -79,10 +88,13 @@ test.each([
     'start the local services with `npm start`, set REDIS_URL, or pass --redis-url',
   ],
   [() => clickhouseAccess({}, nowhere), 'set CLICKHOUSE_URL'],
-  [() => apiAccess({}, nowhere), 'set SLUICE_API_URL'],
+  [() => httpAccess('api', {}, nowhere), 'set SLUICE_API_URL'],
   [() => redisAccess({ redisUrl: `http://u:${secret}@h` }, nowhere), 'the Redis URL must be redis://HOST'],
   [() => redisAccess({ redisUrl: 'redis://host', prefix: 'a b' }, nowhere), 'SLUICE_PREFIX'],
-  [() => apiAccess({ apiUrl: `http://u:${secret}@h` }, nowhere), 'must not contain a user or a password'],
+  [
+    () => httpAccess('api', { apiUrl: `http://u:${secret}@h` }, nowhere),
+    'must not contain a user or a password',
+  ],
 ])('%o is rejected with advice and without a secret', async (access, reason) => {
   const error = await access().catch(String)
   expect(error).toContain(reason)

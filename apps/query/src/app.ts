@@ -48,6 +48,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   function sendError(error: FastifyError, requestId: string, reply: FastifyReply): FastifyReply {
     if (error instanceof ClientGoneError || reply.raw.destroyed) return reply.hijack()
     const problem = queryProblem(error, requestId, logger)
+    metrics.reject(problem.code)
     return reply
       .code(problem.status)
       .headers(problem.headers)

@@ -23,6 +23,7 @@ import { fileURLToPath } from 'node:url'
 import packageJson from '../package.json' with { type: 'json' }
 import { ReadAccess } from './access.ts'
 import { buildApp } from './app.ts'
+import { CompleteLag } from './complete-lag.ts'
 import { readQueryConfig } from './config.ts'
 import { readExplorer } from './explorer.ts'
 import { exportQueries } from './query-metrics.ts'
@@ -113,6 +114,7 @@ await runProcess({
     const stopping = new AbortController()
     resources.defer(() => stopping.abort())
     const permits = new Semaphore(tailsLimits.behindMax, stopping.signal)
+    const lag = stoppedAtEnd(new CompleteLag(completePoint, wallMs))
     const tails = new Tails({ reader, completePoint, permits, logger })
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
@@ -141,7 +143,7 @@ await runProcess({
       completePoint,
       slots,
       tails,
-      metrics: exportQueries(metrics, { slots, tails }),
+      metrics: exportQueries(metrics, { slots, tails, lag }),
       timeMaxMs: config.QUERY_TIME_MAX_MS,
       explorer: readExplorer(fileURLToPath(new URL('../../explorer/dist', import.meta.url))),
       wallMs,

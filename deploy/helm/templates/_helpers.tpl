@@ -23,7 +23,7 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 
-{{/* Arguments: root, program (api, worker, cli), image (the values that override it). */}}
+{{/* Arguments: root, program (api, query, worker, cli), image (the values that override it). */}}
 {{- define "sluice.image" -}}
 {{- $repository := default (printf "%s-%s" .root.Values.image.repository .program) .image.repository -}}
 {{- $tag := coalesce .image.tag .root.Values.image.tag .root.Chart.AppVersion -}}
@@ -117,23 +117,25 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* Environment variables for ClickHouse. */}}
+{{/* Environment variables for ClickHouse. Arguments: root, user (the values with the names of its keys; by default its Secret is that with the URL). */}}
 {{- define "sluice.clickhouseEnvironment" -}}
-{{- with .Values.clickhouse }}
+{{- $user := .user }}
+{{- with .root.Values.clickhouse }}
 - name: CLICKHOUSE_URL
 {{- if .url }}
   value: {{ .url | quote }}
 {{- else }}
   valueFrom: { secretKeyRef: { name: {{ required "set clickhouse.url, or clickhouse.existingSecret with the URL" .existingSecret }}, key: {{ .keys.url }} } }
 {{- end }}
-{{- if .existingSecret }}
-{{- with .keys.username }}
+{{- with default .existingSecret $user.existingSecret }}
+{{- $secret := . }}
+{{- with $user.keys.username }}
 - name: CLICKHOUSE_USERNAME
-  valueFrom: { secretKeyRef: { name: {{ $.Values.clickhouse.existingSecret }}, key: {{ . }} } }
+  valueFrom: { secretKeyRef: { name: {{ $secret }}, key: {{ . }} } }
 {{- end }}
-{{- with .keys.password }}
+{{- with $user.keys.password }}
 - name: CLICKHOUSE_PASSWORD
-  valueFrom: { secretKeyRef: { name: {{ $.Values.clickhouse.existingSecret }}, key: {{ . }} } }
+  valueFrom: { secretKeyRef: { name: {{ $secret }}, key: {{ . }} } }
 {{- end }}
 {{- end }}
 {{- if or .ca.secret .ca.configMap }}
@@ -166,7 +168,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* Probes of the API and the worker, on the ops port. They answer from memory. */}}
+{{/* Probes of all processes, on the ops port. They answer from memory. */}}
 {{- define "sluice.probes" -}}
 startupProbe:
   httpGet: { path: /livez, port: ops }

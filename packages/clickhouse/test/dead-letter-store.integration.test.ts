@@ -70,6 +70,7 @@ const storedLetters = (): Promise<number> => countRows(clickhouse, deadLettersTa
 const countBoth = async (): Promise<number> => (await storedRows()) + (await storedRows('another'))
 /** No reader has asked what is complete. */
 const unread: LateInserts = (insert) => insert(0)
+const atNoon: LateInserts = (insert) => insert(Date.parse('2026-11-20T12:00:00.001Z'))
 const noSleep = (): Promise<void> => Promise.resolve()
 
 it.each([
@@ -78,8 +79,7 @@ it.each([
   ['at no valid time, then', 'yesterday', '2026-11-20 12:00:00.001'],
 ])('a row that was received %s', async (_when, receivedAt, expected) => {
   const letter = await storeLetter(textWith({ received_at: receivedAt }))
-  const late: LateInserts = (insert) => insert(Date.parse('2026-11-20T12:00:00.001Z'))
-  expect(await store.retry([letter], late)).toEqual([{ id: letter.id, rejection: undefined }])
+  expect(await store.retry([letter], atNoon)).toEqual([{ id: letter.id, rejection: undefined }])
   const query = `SELECT toString(received_at) AS receivedAt FROM ${logsTable} WHERE project_id = {projectId: String}`
   expect(await readRows(clickhouse, query, { projectId })).toEqual([{ receivedAt: expected }])
 })

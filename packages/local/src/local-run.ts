@@ -231,7 +231,7 @@ Sluice is ready. Ctrl-C stops it. The data stays in ${dataDir}
   API      ${apiUrl}
   Key      ${hidesKey ? `in ${dataDir}/local.json` : apiKey}  (project ${projectId})
   Send     ${hidesKey ? `echo 'Hello, Sluice' | ${sluice} send` : curl}
-  Read     ${sluice} logs --project ${projectId} --follow
+  Read     ${sluice} logs --follow
   Explore  ${link}
   Docs     ${apiUrl}/docs
   Metrics  ${opsUrls.api}/metrics (API), ${opsUrls.worker}/metrics (worker), ${opsUrls.query}/metrics (query)

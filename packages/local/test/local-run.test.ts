@@ -76,9 +76,9 @@ test.each([
 
 test('the printed commands quote the data directory, unless it is the default one, and have no key that others may read', () => {
   const defaultDir = fileURLToPath(new URL('../../../.data', import.meta.url))
-  expect(welcome(local, defaultDir, false)).toContain(' ./sluice logs --project demo')
+  expect(welcome(local, defaultDir, false)).toContain(' ./sluice logs --follow')
   expect(welcome(local, "/it's here", false)).toContain(
-    String.raw`SLUICE_DATA_DIR='/it'\''s here' ./sluice logs --project demo --follow`,
+    String.raw`SLUICE_DATA_DIR='/it'\''s here' ./sluice logs --follow`,
   )
   expect(welcome(local, defaultDir, true)).not.toContain('slk_')
 })

@@ -40,7 +40,7 @@ describe('requeue', () => {
 
 it('fail moves a chunk to the failed jobs, complete and with the reason, unless another worker has locked it', async () => {
   const chunk = chunkOf('row')
-  const { frame, ...data } = chunk
+  const { frame, receivedMs: _receivedMs, ...data } = chunk
   for (const id of ['a-chunk', 'taken']) await fixture.add(id, chunk)
   await fetchMine(consumer, 2)
   await fixture.redis.set(fixture.lockKey('taken'), 'another-token')

@@ -25,7 +25,7 @@ export async function startTestServices(options: TestServicesOptions = {}): Prom
 export async function startTestInstallation({
   redis,
   ...options
-}: Pick<InstallationOptions, 'api' | 'worker'> &
+}: Pick<InstallationOptions, 'api' | 'worker' | 'query'> &
   Pick<TestServicesOptions, 'redis'> = {}): Promise<Installation> {
   const services = await startTestServices(redis === undefined ? {} : { redis })
   return startInstallation({ ...options, services })

@@ -1,130 +1,183 @@
-import { environments, levels } from '@sluice/schema'
+import { highlights, parseQuery } from '@sluice/query-language'
 import type { Command } from 'commander'
-import { describeClickHouseError, withClickHouse } from '../clickhouse-session.ts'
-import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
-import { jsonLine, textLines } from '../logs/entry-line.ts'
-import { Follower, followUntil } from '../logs/follow.ts'
-import { type LogFilter, type LogRow, LogSource, type TimeRange } from '../logs/log-source.ts'
-import { parseMetadataFilter } from '../logs/metadata-filter.ts'
-import { integer, JSON_OPTION, SLUICE, someOf, withConnections, withExamples } from '../options.ts'
-import { clickhouseAccess, type Flags, readLocalServices } from '../service-access.ts'
+import type { Context } from '../context.ts'
+import { parseTimeZone } from '../lines/times.ts'
+import { type CountOptions, countEntries } from '../logs/count.ts'
+import { jsonLine, lineLimits, textLines, zonedTime } from '../logs/entry-lines.ts'
+import type { Completeness, Entry } from '../logs/query-client.ts'
+import { rejectReplaced } from '../logs/replaced-options.ts'
+import { type QueryOptions, reportGaps, type UserQuery, withQuery } from '../logs/user-query.ts'
+import { integer, JSON_OPTION, withConnections, withExamples } from '../options.ts'
 import { escapeControls, painter } from '../terminal.ts'
-import { parseTime, toPreciseTime } from '../times.ts'
+import { parseDuration } from '../times.ts'
 
-/** ClickHouse sorts this many entries in memory, with all their strings. */
-const LIMIT_MAX = 100_000
-
-/** Adds the options that select entries of a project: a `LogFilter` and a `TimeRange`. */
-export function withLogFilter(command: Command, context: Context, untilDefault = ''): Command {
-  const nowMs = context.nowMs()
-  const time = (value: string): string => parseTime(value, nowMs)
-  return command
-    .option('--level <levels>', `only these: ${levels.join(', ')}; comma-separated`, someOf(levels))
-    .option('--since, --from <when>', 'from then on: a duration ago (15m, 2h, 3d) or an ISO 8601 time', time)
-    .option('--until <when>', `before this time, as for --from; +1h is ahead of now${untilDefault}`, time)
-    .option('--service <name>', 'only entries of this service')
-    .option('--environment <names>', `only these: ${environments.join(', ')}`, someOf(environments))
-    .option('--search <text>', 'only entries with this text in the message; case is ignored')
-    .option('--where <condition>', 'with this value in the metadata; repeatable', parseMetadataFilter)
-    .addHelpText('after', WHERE_HELP)
-}
+const limits = {
+  /** They are sorted here, with all their strings. */
+  entriesMax: 100_000,
+  /** Of one request. */
+  pageMax: 1_000,
+  /** Pages that end at a limit of the search, after about ten seconds each. Nobody waits longer without a word. */
+  limitedPagesMax: 6,
+} as const
 
 export function define(command: Command, context: Context): void {
-  command.option('--project <id>', 'project that the entries belong to (default: the project of `npm start`)')
-  const options = withLogFilter(command, context, ' (default: +1h, which hides entries of the future)')
-    .option('--limit <count>', 'maximum number of entries', integer(0, LIMIT_MAX), 100)
+  command
+    .argument('[query...]', 'which entries, in the query language (default: all)')
+    .option('--since, --from <when>', 'from then on: 15m (ago), 10:30, yesterday, 2026-11-24 (default: 15m)')
+    .option('--until <when>', 'before this time, as for --from (default: now)')
+    .option('--timezone <zone>', 'zone of times (default: of this machine)', parseTimeZone)
+    .option('--limit <count>', 'maximum number of entries', integer(0, limits.entriesMax), 100)
     .option('-f, --follow', 'then print new entries as they arrive, whatever their time, until Ctrl-C')
-    .option('--stack', 'print the stack traces of entries, too; --json always has them')
+    .option('--id <id>', 'the entry with this id')
+    .option('--context <count>', 'with --id: entries before and after', integer(0, limits.pageMax))
+    .option('--fields <names>', 'only these: timestamp,service,user.id', (names) => names.split(','))
+    .option('--full', 'do not shorten long messages on terminals')
+    .option('--stack', 'print stack traces to their end')
     .option(...JSON_OPTION)
+    .addHelpText('after', QUERY_HELP)
+  rejectReplaced(command)
   withExamples(
-    withConnections(options, 'clickhouse'),
-    ['logs --project shop --follow', 'the newest entries, then new ones'],
-    ['logs --project shop --level error --since 15m', 'errors of the last 15 minutes'],
-    ['logs --project shop --from 2026-11-20T08:00Z --until 2026-11-20T09:00Z', 'one hour'],
-    ['logs --project shop --where metadata.user.id=42', 'entries with this metadata'],
-    ['logs --project shop --search timeout --limit 1000 --json', 'for a program'],
-  ).action((given: LogsOptions) => showLogs(command, given, context))
-}
-
-const WHERE_HELP = `
---where compares a value of the metadata:
-  metadata.user.id=42       the number 42 (also 42.0 or 4.2e1) or the string "42"
-  metadata.ok=true          the boolean true or the string "true"; likewise false
-  metadata.reason=null      null or the string "null"; an absent value does not match
-  'metadata.user.id="42"'   the string "42" only
-  'metadata."a b"=x'        a name with blanks, quotes or operators
-Strings are compared with upper and lower case. Objects and arrays do not match. metadata.http.status is the status in
-http, or the single name "http.status".`
-
-interface LogsOptions extends Flags, LogFilter, Partial<TimeRange> {
-  project?: string
-  limit: number
-  follow?: true
-  stack?: true
-  json?: true
-}
-
-async function showLogs(command: Command, options: LogsOptions, context: Context): Promise<void> {
-  const { json, stack } = options
-  const projectId = options.project ?? (await readLocalServices(context)).projectId
-  if (projectId === undefined)
-    command.error('no project is selected: pass --project, or start the local services with `npm start`')
-  const range = readTimeRange(command, options, context.nowMs())
-  const access = await clickhouseAccess(options, context)
-  const paint = painter(context.stdout.colours)
-  const print = async (rows: readonly LogRow[]): Promise<void> => {
-    const lines = rows.flatMap((row) => (json ? [jsonLine(row)] : textLines(row, paint, stack === true)))
-    await context.stdout.write(lines.map((line) => `${line}\n`).join(''))
-  }
-  const signal = context.abortOnInterrupt()
-  const report = (message: string) => context.stderr.write(`sluice: ${escapeControls(message)}\n`)
-  const describe = (error: unknown) => describeClickHouseError(error, access)
-  await withClickHouse(access, async (client) => {
-    const source = new LogSource(client, projectId, options, signal)
-    const follower = options.follow ? new Follower(source, print) : undefined
-    try {
-      await follower?.start()
-      let count = 0
-      for await (const entries of source.newest(range, options.limit)) {
-        await print(entries)
-        for (const entry of entries) follower?.markPrinted(entry)
-        count += entries.length
-      }
-      if (options.until === undefined) {
-        const hidden = await source.hasAfter(range).catch((error: unknown) => {
-          // The current entries are printed already. A search through many future ones must not make the command fail.
-          if (signal.aborted || describe(error) === undefined) throw error
-          return `not searched, ${describe(error)}`
-        })
-        const until = `(--until ${range.until.replace(' ', 'T').slice(0, -3)}Z)`
-        const detail = hidden === true ? '' : `: ${hidden}`
-        if (hidden !== false) await report(`entries of the future are not shown ${until}${detail}`)
-      }
-      // The id is probably misspelt. Redis has the projects, but the rows of a deleted one can still be read.
-      if (count === 0 && !(await source.hasEntries()))
-        await report(
-          `the project ${projectId} has no entries; \`${SLUICE} projects list\` lists the projects`,
-        )
-      else if (count === 0 && context.stderr.isTerminal) await report('no entry matches')
-      if (follower === undefined) return
-      await followUntil(signal, follower, { random: context.random, describe, report })
-    } catch (error) {
-      // Ctrl-C makes whatever is in flight fail, with various errors that do not matter.
-      if (!signal.aborted) throw error
-    }
-    context.exitCode = INTERRUPTED_EXIT_CODE
-  })
-}
-
-/** Clocks of senders may be ahead by some minutes. Timestamps further ahead, of a wrong clock or an attacker, would hide current entries. */
-const FUTURE_ALLOWED_MS = 3_600_000
-
-function readTimeRange(command: Command, { from, until }: LogsOptions, nowMs: number): TimeRange {
-  const range = { from, until: until ?? toPreciseTime(nowMs + FUTURE_ALLOWED_MS) }
-  if (from === undefined || from < range.until) return range
-  return command.error(
-    until === undefined
-      ? '--from is after the default of --until, one hour from now; pass --until too'
-      : '--from must be before --until',
+    withConnections(command, 'query'),
+    ['logs --follow', 'the newest entries, then new ones'],
+    ['logs level:error service:api-* --from 1h', 'errors of the last hour'],
+    ['logs --from yesterday --limit 1000 --json', 'for a program'],
+    ['logs --id 01a208ac-c196-7000-b17f-dd01c9e178b2 --context 10', 'an entry, and those around it'],
+    ['logs count level:error --by service --per 1m', 'how many, by minute and service'],
+  ).action((words: string[], given: LogsOptions) =>
+    withQuery(command, words, given, context, (query) => showLogs(command, query, given)),
   )
+  command
+    .command('count')
+    .description('count entries by the values of a field, and by time')
+    .argument('[query...]', 'which entries, as for logs')
+    .option('--by <field>', 'a column, or a path in the metadata', 'level')
+    .option('--per <time>', 'a line for each interval of this length: 30s, 1m, 1h', parseDuration)
+    .action((words: string[], given: CountOptions) => {
+      const options = { ...command.opts<QueryOptions>(), ...given }
+      return withQuery(command, words, options, context, (query) => countEntries(query, options))
+    })
+}
+
+const QUERY_HELP = `
+The query language:
+  timeout  "connection refused"       the message contains it, in any case
+  level:error  level:(error OR warn)  a field equals a value
+  service:api-*  trace_id:*           begins with; has the field
+  user.id:42  http.status:>=500       a path in the metadata; 400..499 is a range
+  a b   a OR b   NOT a   ( )          both, one of them, not, groups
+Quote the query for the shell. To search for the word count, write message:count.`
+
+interface LogsOptions extends QueryOptions {
+  readonly limit: number
+  readonly follow?: true
+  readonly id?: string
+  readonly context?: number
+  readonly fields?: readonly string[]
+  readonly full?: true
+  readonly stack?: true
+}
+
+interface ContextAnswer extends Completeness {
+  readonly before: readonly Entry[]
+  readonly entry: Entry
+  readonly after: readonly Entry[]
+}
+
+interface LogsAnswer extends Completeness {
+  readonly entries: readonly Entry[]
+  readonly next: string | null
+}
+
+async function showLogs(command: Command, query: UserQuery, options: LogsOptions): Promise<void> {
+  const { text, client, context, report } = query
+  const { json, follow, id, limit, context: around = 0 } = options
+  if (follow && (options.until ?? id) !== undefined)
+    command.error('--follow goes on until Ctrl-C, and has no --until and no --id')
+  if (options.context !== undefined && id === undefined) command.error('--context needs --id')
+  const linesOf = lineFormat(query, options)
+  const print = async (lines: readonly string[]): Promise<void> => {
+    const output = lines.map((line) => `${line}\n`).join('')
+    const isPaged = !json && !follow && context.page(output)
+    if (!isPaged) await context.stdout.write(output)
+  }
+  if (id !== undefined) {
+    const parameters = { query: text, id, before: around, after_count: around }
+    const answer = await client.get<ContextAnswer>('context', parameters)
+    const [first = '', ...rest] = linesOf(answer.entry)
+    const one = [json || around === 0 ? first : `→ ${first}`, ...rest]
+    await print([...answer.before.flatMap(linesOf), ...one, ...answer.after.flatMap(linesOf)])
+    return reportGaps(query, answer)
+  }
+  const printed = new Set<string>()
+  let from: string | undefined
+  if (limit > 0) {
+    const answer = await readNewest(query, limit)
+    await print(answer.entries.toReversed().flatMap(linesOf))
+    await reportRange(query, options, answer)
+    await reportGaps(query, answer)
+    from = answer.complete_until ?? undefined
+    // The tail begins there, and has these as well.
+    for (const { id: each, received_at: receivedAt } of answer.entries)
+      if (receivedAt > (from ?? '')) printed.add(each)
+  }
+  if (!follow) return
+  for await (const entries of client.follow({ query: text, from }, context.random, report))
+    await print(entries.filter((entry) => !printed.delete(entry.id)).flatMap(linesOf))
+}
+
+function lineFormat({ text, zone, context }: UserQuery, options: LogsOptions): (entry: Entry) => string[] {
+  const { json, fields, full, stack } = options
+  const { isTerminal, colours } = context.stdout
+  const parsed = parseQuery(text)
+  const found = 'query' in parsed ? highlights(parsed.query) : []
+  const style = {
+    paint: painter(colours),
+    zone,
+    fields,
+    highlights: found.map(escapeControls),
+    charactersMax: isTerminal && !full ? lineLimits.charactersShown : Infinity,
+    stackLinesMax: stack ? Infinity : isTerminal ? lineLimits.stackLinesShown : 0,
+  }
+  return (entry) => (json ? [jsonLine(entry, fields)] : textLines(entry, style))
+}
+
+/** The newest entries, newest first, from as many pages as they need. */
+async function readNewest(
+  { client, text: query, from, until }: UserQuery,
+  limit: number,
+): Promise<LogsAnswer> {
+  const range = { from: String(from), until: until && String(until) }
+  const entries: Entry[] = []
+  let first: LogsAnswer | undefined
+  let next: string | null = null
+  for (let limitedPages = 0; ;) {
+    const pageLimit = Math.min(limit - entries.length, limits.pageMax)
+    const parameters = { query, ...range, limit: pageLimit, cursor: next ?? undefined }
+    const page: LogsAnswer = await client.get<LogsAnswer>('logs', parameters)
+    first ??= page
+    entries.push(...page.entries)
+    next = page.next
+    if (page.limited_by !== undefined && page.limited_by !== 'bytes') limitedPages += 1
+    const isDone = next === null || entries.length === limit
+    if (isDone || limitedPages === limits.limitedPagesMax)
+      // All pages have what was received until the first one.
+      return { ...first, entries, next, limited_by: isDone ? undefined : page.limited_by }
+  }
+}
+
+/** Says what is not shown, and how to see more. */
+async function reportRange(
+  { from, until, zone, report, context }: UserQuery,
+  given: LogsOptions,
+  { entries, next, limited_by: limit }: LogsAnswer,
+): Promise<void> {
+  const isDefault = (given.from ?? given.until) === undefined
+  const end = until === undefined ? 'now' : zonedTime(until.toString(), zone)
+  const where = isDefault ? 'of the last 15 minutes' : `from ${zonedTime(from.toString(), zone)} until ${end}`
+  if (limit !== undefined) return
+  if (entries.length === 0) await report(`no entry ${where} matches; --from 1d shows those of a day`)
+  else if (next !== null)
+    await report(`only the newest ${entries.length} of the entries ${where}; --limit shows more`)
+  else if (isDefault && context.stderr.isTerminal)
+    await report(`the entries ${where}; --from 1d shows those of a day`)
 }

@@ -80,7 +80,8 @@ export function define(projects: Command, context: Context): void {
       await stdout.write(`Deleted the project ${id}. ${rest} ${idKeptUntil.toISOString()}.\n`)
     }
     const owner = { what, delete: remove }
-    if (rows) return deleteRows({ ...projects.opts(), ...given, project: id }, context, owner)
+    if (rows)
+      return deleteRows({ ...projects.opts(), ...given, project: id, query: { type: 'all' } }, context, owner)
     requireYes(yes, `${what}; its rows would stay until they expire`)
     return remove()
   })

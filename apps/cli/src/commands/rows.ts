@@ -1,17 +1,18 @@
 import { type ClickHouseClient, deadLettersTable, logsTable } from '@sluice/clickhouse'
 import { PROJECT_ID } from '@sluice/projects'
+import { parseQuery, type Query, queryColumns, toSql } from '@sluice/query-language'
 import { processClock } from '@sluice/runtime'
 import type { Command } from 'commander'
 import { randomUUID } from 'node:crypto'
 import { withClickHouse } from '../clickhouse-session.ts'
 import { type Context, INTERRUPTED_EXIT_CODE, type Output } from '../context.ts'
 import { CliError } from '../errors.ts'
-import { logCondition, type LogFilter, type TimeRange } from '../logs/log-source.ts'
+import { placesOf } from '../logs/user-query.ts'
 import { requireYes, withConnections, withExamples } from '../options.ts'
 import { clickhouseAccess, type Flags, type RedisAccess, redisAccess } from '../service-access.ts'
 import { readRedis } from '../status/status.ts'
 import { escapeControls, formatCount } from '../terminal.ts'
-import { withLogFilter } from './logs.ts'
+import { parseTime, toPreciseTime } from '../times.ts'
 
 const INTERVAL_MS = 1_000
 /** API processes accept entries of a deleted project until their caches expire. */
@@ -23,22 +24,33 @@ export function define(rows: Command, context: Context): void {
   withExamples(
     withConnections(rows, 'clickhouse', 'redis'),
     ['rows delete --project shop --until 2026-11-01', 'shows how many rows would be deleted'],
-    ['rows delete --project shop --where metadata.user.id=42 --yes', 'all entries of a user'],
+    ['rows delete --project shop user.id:42 --yes', 'all entries of a user'],
   )
+  const time = (value: string): string => toPreciseTime(parseTime(value, context.nowMs()))
   const command = rows
     .command('delete')
     .description(
-      'permanently delete the rows and dead letters of a project that match all filters, which are those of `logs`; ' +
-        'without filters, all of them',
+      'permanently delete the rows and dead letters of a project that match; without a query and times, all of them',
     )
+    .argument('[query...]', 'which rows, in the query language of logs')
     .requiredOption('--project <id>', 'project that the rows belong to; it may be deleted')
-  withLogFilter(command, context)
+    .option('--since, --from <when>', 'from then on: a duration ago (15m, 2h, 3d) or an ISO 8601 time', time)
+    .option('--until <when>', 'before this time, as for --from; +1h is ahead of now', time)
     .option('--yes', 'confirms that the rows are to be deleted')
-    .action((given: RowDeletion) => deleteRows({ ...rows.opts(), ...given }, context))
+    .action((words: string[], given: Omit<RowDeletion, 'query'>) => {
+      const text = words.join(' ')
+      const parsed = parseQuery(text)
+      if ('errors' in parsed) return command.error(placesOf(text, parsed.errors))
+      return deleteRows({ ...rows.opts(), ...given, query: parsed.query }, context)
+    })
 }
 
-interface RowDeletion extends Flags, LogFilter, Partial<TimeRange> {
+/** Times are in UTC with microseconds, in ClickHouse's form. `from` is included, `until` is not. */
+interface RowDeletion extends Flags {
   readonly project: string
+  readonly query: Query
+  readonly from?: string
+  readonly until?: string
   readonly yes?: true
 }
 
@@ -59,8 +71,8 @@ export async function deleteRows(
   const redis = await redisAccess(options, context)
   const access = await clickhouseAccess(options, context, redis)
   const tables = [
-    { table: deadLettersTable, ...logCondition(project, options, options, columnOfLetter) },
-    { table: logsTable, ...logCondition(project, options, options) },
+    { table: deadLettersTable, ...rowCondition(options, columnOfLetter) },
+    { table: logsTable, ...rowCondition(options) },
   ]
   const { stdout } = context
   const [letterCount, rowCount] = await withClickHouse(access, (client) =>
@@ -93,10 +105,28 @@ export async function deleteRows(
   if (signal.aborted) context.exitCode = INTERRUPTED_EXIT_CODE
 }
 
+const COLUMNS = new RegExp(`\\b(?:${[...Object.keys(queryColumns), 'metadata_text'].join('|')})\\b`, 'g')
+
+/** An SQL condition, with what users pass in its parameters only: all names of columns in it are names of columns. */
+function rowCondition(
+  { project, query, from, until }: RowDeletion,
+  columnOf: (name: string) => string = (name) => name,
+) {
+  const { sql, parameters } = toSql(query)
+  const conditions = [
+    ...(from === undefined ? [] : [`${columnOf('timestamp')} >= {from:DateTime64(6, 'UTC')}`]),
+    ...(until === undefined ? [] : [`${columnOf('timestamp')} < {until:DateTime64(6, 'UTC')}`]),
+    `(${sql.replaceAll(COLUMNS, columnOf)})`,
+  ]
+  const params: Readonly<Record<string, unknown>> = { ...parameters, project, from, until }
+  return { condition: ['project_id = {project:String}', ...conditions].join(' AND '), params }
+}
+
 /** The row that a dead letter has is JSON. */
 function columnOfLetter(name: string): string {
   const field = `JSONExtractString(text, '${name}')`
-  if (name !== 'timestamp') return field
+  if (name === 'id') return `toUUIDOrZero(${field})`
+  if (name !== 'timestamp' && name !== 'received_at') return field
   return `ifNull(parseDateTime64BestEffortOrNull(${field}, 6, 'UTC'), failed_at)`
 }
 

@@ -10,7 +10,7 @@ import { formatLineRanges, type LineRange, linesToSkip, parseLineRanges } from '
 import { SendReport } from '../send/report.ts'
 import { sendSource } from '../send/send-source.ts'
 import { EntrySender } from '../send/sender.ts'
-import { apiAccess, type Flags } from '../service-access.ts'
+import { type Flags, httpAccess } from '../service-access.ts'
 import { formatCount } from '../terminal.ts'
 import { parseDuration } from '../times.ts'
 
@@ -54,7 +54,7 @@ async function send(files: readonly string[], options: SendOptions, context: Con
   const defaults = { level, service, environment }
   const { nowMs, stdout, stderr } = context
   const times = raw ? undefined : new TimeReader(timezone ?? Temporal.Now.timeZoneId(), nowMs)
-  const api = await apiAccess(options, context)
+  const api = await httpAccess('api', options, context)
   const sources = await openSources(files, context.stdin)
   const interrupted = context.abortOnInterrupt()
 

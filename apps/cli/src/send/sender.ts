@@ -1,7 +1,7 @@
 import { type QueuedEntry, type Retry, type Settlement, SluiceClient } from '@sluice/client'
 import { limits } from '@sluice/schema'
 import { CliError, describeNetworkError, wasNeverSent } from '../errors.ts'
-import type { ApiAccess } from '../service-access.ts'
+import type { HttpAccess } from '../service-access.ts'
 import { redactUrl } from '../terminal.ts'
 import type { LineRange } from './line-ranges.ts'
 import type { SendReport } from './report.ts'
@@ -16,7 +16,7 @@ export interface OutgoingEntry extends LineRange {
 export const entryBytesMax = limits.bodyBytesMax - 64
 
 interface SenderOptions {
-  readonly api: ApiAccess
+  readonly api: HttpAccess
   readonly retryForMs: number
   /** Ends pauses, and with them the retries. Requests in flight are awaited. */
   readonly interrupted: AbortSignal

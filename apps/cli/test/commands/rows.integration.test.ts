@@ -60,14 +60,16 @@ const letters = () => texts(`SELECT JSONExtractString(text, 'message') AS text F
 
 const all = ["it's quoted\\", 'error', 'later', 'of another project', 'of user 7', 'one'].toSorted()
 test.each([
-  [['--level', 'error'], ['error']],
+  [['level:error'], ['error']],
   [
     ['--until', '2026-11-21'],
     ["it's quoted\\", 'error', 'of user 7', 'one'],
   ],
   [['--from', '2026-11-21'], ['later']],
-  [['--where', 'metadata.user.id=7'], ['of user 7']],
-  [['--service', "o'clock", '--search', 'QUOTED'], ["it's quoted\\"]],
+  [['user.id:7'], ['of user 7']],
+  [['user.id:>7', 'NOT', '(level:error', 'OR', 'service:*)', '--until', '2026-11-21'], ['one']],
+  [['received_at:2026-11-20', 'timestamp:>=2026-11-21'], ['later']],
+  [["service:o'clock", 'QUOTED'], ["it's quoted\\"]],
   [[], all.filter((message) => message !== 'of another project')],
 ])('rows and dead letters that match %j are deleted, and no others', async (flags, deleted) => {
   const args = ['rows', 'delete', '--project', 'shop', ...flags]

@@ -46,6 +46,7 @@ export class TestQuery {
   readonly redis = new FakeRedis()
   readonly sessions: Sessions
   readonly app: FastifyInstance
+  readonly metrics = new Metrics({ app: 'query', version: '0' })
   readonly tails: Tails
   /** How many queries of each project the reader got. */
   queries = 0
@@ -87,7 +88,7 @@ export class TestQuery {
       completePoint,
       slots,
       tails: this.tails,
-      metrics: exportQueries(new Metrics({ app: 'query', version: '0' }), { slots, tails: this.tails }),
+      metrics: exportQueries(this.metrics, { slots, tails: this.tails, lag: { seconds: undefined } }),
       timeMaxMs,
       explorer,
       wallMs: Date.now,

@@ -126,6 +126,9 @@ class Writer {
     )
   }
 }
+/** OTLP compares names whose halves of surrogate pairs are replaced, so only the raw name shows that. */
+const nameTextOf = (name: string, raw: string): string =>
+  (JSON.parse(raw) as string).isWellFormed() ? nameOf(name, raw) : raw
 const ESCAPES = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\./g
 
 const isDeep = (value: Value, level: number): boolean => {
@@ -136,7 +139,7 @@ const isDeep = (value: Value, level: number): boolean => {
 
 const membersOf = (value: Value): Named[] =>
   value.kind === 'object'
-    ? [...value.members].map(([name, member]) => [nameOf(name, member.rawName), member.value])
+    ? [...value.members].map(([name, member]) => [nameTextOf(name, member.rawName), member.value])
     : []
 
 /** The members of metadata that stay, as JSON. */
