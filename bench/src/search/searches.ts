@@ -43,7 +43,7 @@ const page = (where: string): string =>
 const top = (value: string): string =>
   `SELECT ${value} AS value, count() AS n FROM ${logsTable} PREWHERE ${DAY} GROUP BY value ORDER BY n DESC LIMIT 20`
 
-/** The condition of `apps/query` is no use of an index. */
+/** An index of metadata serves only a whole word. */
 const inMetadata = (option: string): string =>
   option === 'metadata'
     ? `hasToken(metadata_text, ${REQUEST_ID})`
