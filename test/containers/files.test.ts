@@ -111,10 +111,10 @@ describe('every service of Compose', () => {
     expect(await read('Dockerfile')).toMatch(/^USER 1000:1000$/m)
   })
 
-  it('is published only on the loopback address, and the API only through the proxy', () => {
+  it('is published only on the loopback address, and API and explorer only through the proxy', () => {
     const published = Object.entries(services).filter(([, { ports }]) => ports !== undefined)
     expect(new Set(published.map(([name]) => name))).toEqual(
-      new Set(['clickhouse', 'grafana', 'prometheus', 'proxy', 'query']),
+      new Set(['clickhouse', 'grafana', 'prometheus', 'proxy']),
     )
     for (const port of published.flatMap(([, { ports = [] }]) => ports))
       expect(port).toMatch(/^(127\.0\.0\.1:|\$\{[A-Z_]+:-127\.0\.0\.1:)/)

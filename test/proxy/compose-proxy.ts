@@ -7,6 +7,8 @@ export interface ComposeProxyOptions {
   readonly nameServer: NameServer
   /** The port of the APIs, on each address of the name server. */
   readonly apiPort: number
+  /** The port of the query processes, on the same addresses. */
+  readonly queryPort?: number
   /** A folder with `fullchain.pem` and `privkey.pem`. Default: without TLS. */
   readonly certificatesFolder?: string
 }
@@ -15,6 +17,8 @@ export interface ComposeProxyOptions {
 export interface ComposeProxy {
   readonly process: SupervisedProcess
   readonly port: number
+  /** Where it forwards to the query processes. */
+  readonly explorerPort: number
   /** Where the health check of Compose asks. */
   readonly healthPort: number
 }
@@ -28,9 +32,10 @@ const READY_DEADLINE_MS = 10_000
  */
 export async function startComposeProxy(
   supervisor: Supervisor,
-  { nameServer, apiPort, certificatesFolder }: ComposeProxyOptions,
+  { nameServer, apiPort, queryPort = apiPort, certificatesFolder }: ComposeProxyOptions,
 ): Promise<ComposeProxy> {
-  const [port, healthPort] = [await supervisor.ports.free(), await supervisor.ports.free()]
+  const { ports } = supervisor
+  const [port, explorerPort, healthPort] = [await ports.free(), await ports.free(), await ports.free()]
   const folder = join(supervisor.dataDir, `proxy-${port}`)
   mkdirSync(folder)
   const listen = certificatesFolder === undefined ? 'listen.conf' : 'listen-tls.conf'
@@ -41,7 +46,10 @@ export async function startComposeProxy(
     ['127.0.0.11 ', `127.0.0.1:${nameServer.port} `],
     ['api:3000 ', `api:${apiPort} `],
     ['127.0.0.1:8081;', `127.0.0.1:${healthPort};`],
+    ['query:3001 ', `query:${queryPort} `],
     ['listen 8080 ', `listen 127.0.0.1:${port} `],
+    ['listen 8082', `listen 127.0.0.1:${explorerPort}`],
+    ['{ 8082 ', `{ ${explorerPort} `],
   ]
   const copy = (name: string, as: string): void => {
     const text = readFileSync(new URL(name, root), 'utf8')
@@ -65,5 +73,5 @@ export async function startComposeProxy(
       return response.ok
     },
   })
-  return { process, port, healthPort }
+  return { process, port, explorerPort, healthPort }
 }

@@ -149,6 +149,27 @@ it('passes on the address of the client, and not what the client claims', async 
   expect(headers?.[1]?.['x-request-id']).toBe('mine')
 })
 
+it('forwards to the query processes on a port of their own, with the host and the protocol that the browser knows', async () => {
+  const queryPort = await supervisor.ports.free()
+  const query = await RecordingServer.open(ADDRESSES[0], queryPort)
+  try {
+    nameServer.addresses = [ADDRESSES[0]]
+    const { port, explorerPort } = await startComposeProxy(supervisor, { nameServer, apiPort, queryPort })
+    const headers = { Host: 'logs.example:8443', Origin: 'http://logs.example:8443' }
+    expect(await post({ port: explorerPort }, { headers })).toBe(202)
+    expect(query.posts[0]?.headers).toMatchObject({
+      host: 'logs.example:8443',
+      'x-forwarded-proto': 'http',
+      'x-forwarded-for': '127.0.0.1',
+    })
+    await query.close()
+    expect(await post({ port: explorerPort })).toBe(502)
+    expect(await post({ port })).toBe(202)
+  } finally {
+    await query.close()
+  }
+})
+
 it('terminates TLS', async () => {
   nameServer.addresses = ADDRESSES
   const folder = join(supervisor.dataDir, 'certificates')
@@ -156,7 +177,9 @@ it('terminates TLS', async () => {
   const { caFile, certificateFile, keyFile } = await makeCertificates(folder, 'localhost')
   renameSync(certificateFile, join(folder, 'fullchain.pem'))
   renameSync(keyFile, join(folder, 'privkey.pem'))
-  const { port } = await startComposeProxy(supervisor, { nameServer, apiPort, certificatesFolder: folder })
-  expect(await post({ port }, { servername: 'localhost', ca: readFileSync(caFile) })).toBe(202)
-  expect(apis.flatMap(({ posts }) => posts)).toHaveLength(1)
+  const proxy = await startComposeProxy(supervisor, { nameServer, apiPort, certificatesFolder: folder })
+  for (const port of [proxy.port, proxy.explorerPort])
+    expect(await post({ port }, { servername: 'localhost', ca: readFileSync(caFile) })).toBe(202)
+  const posts = apis.flatMap((api) => api.posts)
+  expect(posts.map(({ headers }) => headers['x-forwarded-proto'])).toEqual(['https', 'https'])
 })

@@ -5,30 +5,15 @@ import type { CompletePoint } from './visibility.ts'
 const CHECK_INTERVAL_MS = 5_000
 
 /** Measures how far the time up to which everything can be seen is behind. It asks regularly, also while nobody reads. */
-export class CompleteLag {
-  readonly #completePoint: CompletePoint
-  readonly #wallMs: () => number
-  readonly #task: PeriodicTask
-  #seconds: number | undefined
+export class CompleteLag extends PeriodicTask {
+  /** At the last answer. Infinite: the time is not known. Undefined before the first answer. */
+  seconds: number | undefined
 
   /** @param wallMs the clock by which entries are received */
   constructor(completePoint: CompletePoint, wallMs: () => number) {
-    this.#completePoint = completePoint
-    this.#wallMs = wallMs
-    this.#task = new PeriodicTask(CHECK_INTERVAL_MS, () => this.check())
-  }
-
-  /** At the last answer. Infinite: the time is not known. Undefined before the first answer. */
-  get seconds(): number | undefined {
-    return this.#seconds
-  }
-
-  async check(): Promise<void> {
-    const untilMs = await this.#completePoint.until().catch(() => null)
-    this.#seconds = untilMs === null ? Infinity : Math.max(0, this.#wallMs() - untilMs) / 1_000
-  }
-
-  stop(): void {
-    this.#task.stop()
+    super(CHECK_INTERVAL_MS, async () => {
+      const untilMs = await completePoint.until().catch(() => null)
+      this.seconds = untilMs === null ? Infinity : Math.max(0, wallMs() - untilMs) / 1_000
+    })
   }
 }

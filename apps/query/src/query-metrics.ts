@@ -10,28 +10,16 @@ const SERIES_MAX = 200
 /** From a page that is cached to the usual limit of time. */
 const bucketsS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
-export interface QueryMetrics {
-  /** Counts a response. */
-  readonly count: (route: string, status: number) => void
-  /** Counts a response that is a problem document. */
-  readonly reject: (reason: ProblemCode) => void
-  /** Records how long an answer took. */
-  readonly observe: (seconds: number, operation: string) => void
+interface Measured {
+  readonly slots: Pick<QuerySlots, 'running'>
+  readonly tails: Pick<Tails, 'viewers'>
+  readonly lag: Pick<CompleteLag, 'seconds'>
 }
 
+export type QueryMetrics = ReturnType<typeof exportQueries>
+
 /** Exports what the process does. docs/metrics.md describes each metric. */
-export function exportQueries(
-  metrics: Metrics,
-  {
-    slots,
-    tails,
-    lag,
-  }: {
-    slots: Pick<QuerySlots, 'running'>
-    tails: Pick<Tails, 'viewers'>
-    lag: Pick<CompleteLag, 'seconds'>
-  },
-): QueryMetrics {
+export function exportQueries(metrics: Metrics, { slots, tails, lag }: Measured) {
   const counts = new LabelledCounts(SERIES_MAX)
   metrics.counter(
     { name: 'sluice_query_requests_total', help: 'Responses.', labels: ['route', 'status'] },
@@ -39,34 +27,25 @@ export function exportQueries(
   )
   const reasons = Object.keys(problems)
   const rejections = new LabelledCounts(reasons.length, reasons)
-  metrics.counter(
-    { name: 'sluice_query_rejected_total', help: 'Rejected, by problem.', labels: ['reason'] },
-    () => rejections,
-  )
-  metrics.gauge(
-    {
-      name: 'sluice_query_complete_behind_seconds',
-      help: 'How far the time up to which everything can be read is behind.',
-    },
-    () => lag.seconds ?? [],
-  )
-  metrics.gauge({ name: 'sluice_queries_running', help: 'Queries that run.' }, () => slots.running)
-  metrics.gauge(
-    { name: 'sluice_tail_viewers', help: 'Connections that watch entries arrive.' },
-    () => tails.viewers,
-  )
-  const observe = metrics.histogram(
-    {
-      name: 'sluice_query_duration_seconds',
-      help: 'Time from a request to its answer.',
-      label: 'operation',
-      of: Object.keys(operationParameters),
-    },
-    bucketsS,
-  )
+  const rejected = { name: 'sluice_query_rejected_total', help: 'Rejected, by problem.', labels: ['reason'] }
+  metrics.counter(rejected, () => rejections)
+  const gauges = [
+    ['sluice_queries_running', 'Queries that run.', () => slots.running],
+    ['sluice_tail_viewers', 'Connections that watch entries arrive.', () => tails.viewers],
+    ['sluice_query_complete_behind_seconds', 'How far what is complete is behind.', () => lag.seconds ?? []],
+  ] as const
+  for (const [name, help, read] of gauges) metrics.gauge({ name, help }, read)
+  const help = 'Time from a request to its answer.'
+  const of = Object.keys(operationParameters)
   return {
-    observe,
-    count: (route, status) => counts.add(`${route} ${status}`),
-    reject: (reason) => rejections.add(reason),
+    /** Records how long an answer to an operation took. */
+    observe: metrics.histogram(
+      { name: 'sluice_query_duration_seconds', help, label: 'operation', of },
+      bucketsS,
+    ),
+    /** Counts a response. */
+    count: (route: string, status: number): void => counts.add(`${route} ${status}`),
+    /** Counts a response that is a problem document. */
+    reject: (reason: ProblemCode): void => rejections.add(reason),
   }
 }

@@ -6,7 +6,8 @@ import type { ChunkConsumer } from '../src/chunk-consumer.ts'
 import { queueNames } from '../src/queue-names.ts'
 import { ConsumerFixture, fetchIds, fetchMine, useTestRedis } from './support/consumer-fixture.ts'
 
-const LOCK_MS = 1_000
+/** Longer than a busy machine delays a renewal. */
+const LOCK_MS = 4_000
 const HOUR_MS = 3_600_000
 
 const server = useTestRedis()
@@ -26,11 +27,11 @@ describe('the locks of held chunks', () => {
     while ((await fetchMine(consumer, 64)).hasMore) expect(consumer.heldChunks).toBeGreaterThan(0)
     vi.spyOn(Date, 'now').mockImplementation(() => wallMs() + stepMs)
     await consumer.yieldTurn()
-    const endMs = performance.now() + 3 * LOCK_MS
+    const endMs = performance.now() + 1.5 * LOCK_MS
     while (performance.now() < endMs) {
       // It would find a chunk stalled.
       expect(await fetchIds(other, 1)).toEqual([])
-      await sleep(LOCK_MS / 10)
+      await sleep(LOCK_MS / 20)
     }
     expect(consumer.heldChunks).toBe(ids.length)
     expect(await fixture.counts()).toEqual({ active: ids.length })
@@ -48,10 +49,10 @@ describe('the locks of held chunks', () => {
     for (const shard of [0, 1]) {
       const clustered = new ConsumerFixture(cluster.url, queueNames(prefix, shard))
       const ids = await clustered.addMany(2)
-      await fetchMine(clustered.openConsumer({ lockDurationMs: 8 * LOCK_MS }), ids.length)
+      await fetchMine(clustered.openConsumer({ lockDurationMs: 2 * LOCK_MS }), ids.length)
       const keys = ids.map((id) => clustered.lockKey(id))
-      for (const key of keys) await clustered.redis.pexpire(key, 5 * LOCK_MS)
-      for (const key of keys) await expect.poll(() => clustered.redis.pttl(key)).toBeGreaterThan(6 * LOCK_MS)
+      for (const key of keys) await clustered.redis.pexpire(key, 1.25 * LOCK_MS)
+      for (const key of keys) await expect.poll(() => clustered.redis.pttl(key)).toBeGreaterThan(1.5 * LOCK_MS)
     }
   })
 })
