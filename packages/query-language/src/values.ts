@@ -33,16 +33,12 @@ export function equalTexts(texts: readonly string[]): string[] {
   return [...new Set(texts.flatMap((text) => (isNumber(text) ? [text, numberText(text)] : [text])))]
 }
 
-/** Fewer digits are frequent. More would be too many needles for ClickHouse, which takes 255. */
-const POINTED_MIN = 3
-const POINTED_MAX = 20
+/** Fewer digits are in many texts. More would be too many needles for ClickHouse, which takes 255. */
+const POINTED = /^\d{3,20}$/
 
 /** Without sign, point, exponent, and zeros at both ends. */
 const significantDigits = (number: string): string =>
-  number
-    .replace(/[eE].*/, '')
-    .replaceAll(/[-.]/g, '')
-    .replaceAll(/^0+|0+$/g, '')
+  number.replaceAll(/[eE].*|[-.]/g, '').replaceAll(/^0+|0+$/g, '')
 
 /**
  * Strings of which the JSON of the metadata has one if it has a value or a name with one of these texts. They reject almost every entry
@@ -60,7 +56,7 @@ export function needlesOf(texts: readonly string[]): string[] | undefined {
     const [run = ''] = (text.match(/[^"\\\p{Cc}]+/gu) ?? []).toSorted((a, b) => b.length - a.length)
     if (run === '') return undefined
     const digits = isNumber(text) ? significantDigits(text) : ''
-    if (digits.length >= POINTED_MIN && digits.length <= POINTED_MAX) {
+    if (POINTED.test(digits)) {
       for (let end = 1; end <= digits.length; end += 1)
         needles.add(`${digits.slice(0, end)}.${digits.slice(end)}`.replace(/\.$/, ''))
       continue

@@ -1,6 +1,7 @@
 import { entryFields } from '@sluice/schema'
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { matcher } from '../src/match.ts'
 import { queryColumns } from '../src/query.ts'
 import { toSql } from '../src/sql.ts'
 import { anyQuery } from './support/arbitrary-query.ts'
@@ -49,4 +50,13 @@ it('binds a value once', () => {
 it('can name every field of an entry', () => {
   const fields = [...entryFields].filter((field) => field !== 'metadata')
   expect(Object.keys(queryColumns).toSorted()).toEqual([...fields, 'id', 'received_at'].toSorted())
+})
+
+it.each(['4213', '4213.0', '4.213e3', '42.130E+2', '42130e-1', '0.04213e5'])('finds 4213 as %s', (number) => {
+  expect(matcher(queryOf('a:4213'))({ metadata: `{"a":${number}}` })).toBe(true)
+})
+
+it('has no more needles than ClickHouse takes', () => {
+  const { parameters } = toSql(queryOf(`a:${'7'.repeat(300)}`))
+  expect(Object.values(parameters).filter((value) => Array.isArray(value) && value.length > 255)).toEqual([])
 })
