@@ -17,7 +17,7 @@ import { endOf, parsePosition, type Position } from './tail/position.ts'
 import { type Tails, tailsLimits } from './tail/tails.ts'
 import { Viewer } from './tail/viewer.ts'
 import { isoMs, type Moment, microsOf, resolve, timesAllowed } from './times.ts'
-import { type CompletePoint, findEntry, waitUntilVisible } from './visibility.ts'
+import { type CompletePoint, findEntry, receivedLate, waitUntilVisible } from './visibility.ts'
 
 export interface OperationDependencies {
   readonly access: Pick<ReadAccess, 'projectOf'>
@@ -108,7 +108,9 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
     const projectId = asked.project.id
     const { reader, wallMs } = this.#dependencies
     const completeMs = await this.#completeUntil()
-    const entry = await findEntry(reader, projectId, id, { signal })
+    const entry =
+      (await findEntry(reader, projectId, id, { signal })) ??
+      (await findEntry(reader, projectId, id, { signal }, receivedLate))
     if (entry === undefined) throw new Problem('entry_not_found')
     const own = query.condition
     const condition =
@@ -169,6 +171,7 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
       matches: (row) => matches({ ...row, metadata: row.metadata_text }),
       position,
       check: () => access.projectOf(request),
+      viewers: () => tails.viewers,
     })
     reply.raw.once('close', () => tails.remove(project.id, viewer))
     tails.add(project.id, viewer)

@@ -146,8 +146,10 @@ export class Completeness {
   }
 }
 
-/** An insert that was given up ends within 120 s: see the assumptions in docs/exactly-once.md. */
+/** How long the time of late rows does not become complete. */
 const LATE_MAX_MS = 600_000
+/** An insert that was given up ends within 120 s: see the assumptions in docs/exactly-once.md. */
+const LATE_SENT_MS = LATE_MAX_MS / 2
 
 /** KEYS: as the first three of `COMPLETE`. ARGV: an id, for how long the time may not become complete. Returns a time of receipt that is not complete. */
 const ADMIT = `
@@ -169,18 +171,25 @@ redis.call('ZREM', KEYS[3], ARGV[1])`
  * of receipt, so they get a later one, which does not become complete before the insert has ended.
  *
  * @param names of any shard
- * @returns runs an insert of rows that were received at the given time, ms since 1970, or later. If the insert throws, it may still end within
- *   ten minutes, and nothing becomes complete until then
+ * @returns runs an insert of rows that were received at the given time, ms since 1970, or later. It asks for the time right before it sends
+ *   the rows: a process that was suspended gets an error. If the insert throws, it may still end within ten minutes, and nothing becomes
+ *   complete until then
  */
 export function lateInserts(
   durable: DurableRedis,
   { completeKey, receiptsKey, admittedKey }: QueueNames,
-): <Result>(insert: (receivedMs: number) => Promise<Result>) => Promise<Result> {
+  clock = processClock,
+): <Result>(insert: (receivedMs: () => number) => Promise<Result>) => Promise<Result> {
   const [admit, release] = [durable.script<number>(ADMIT), durable.script<null>(RELEASE)]
   const keys = [completeKey, receiptsKey, admittedKey]
   return async (insert) => {
     const id = `late:${randomUUID()}`
-    const result = await insert(await admit(keys, [id, LATE_MAX_MS]))
+    const endMs = clock.nowMs() + LATE_SENT_MS
+    const receivedMs = await admit(keys, [id, LATE_MAX_MS])
+    const result = await insert(() => {
+      if (clock.nowMs() < endMs) return receivedMs
+      throw new Error('the process was suspended, or the insert took too long. Run the command again')
+    })
     await release(keys, [id])
     return result
   }

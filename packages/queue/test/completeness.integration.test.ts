@@ -1,7 +1,7 @@
 import { FaultProxy } from '@sluice/harness'
 import { rowsOfFrame } from '@sluice/rows'
 import { encodeBlock } from '@sluice/rows/testing'
-import { closeRedis, connectRedis, plainRedis } from '@sluice/runtime'
+import { closeRedis, connectRedis, plainRedis, processClock } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { encodeChunk, type NewChunk } from '../src/chunk.ts'
@@ -136,10 +136,22 @@ it('a late insert gets a time that is not complete, and becomes so when it has e
   const late = lateInserts(plainRedis(fixture.redis), queueNames(prefix, 0))
   const before = (await openReader().until()) ?? 0
   await late(async (receivedMs) => {
-    expect(receivedMs).toBe(before + 1)
+    expect(receivedMs()).toBe(before + 1)
     expect(await openReader({ wallMs: hourLaterMs, redisMs: hourLaterMs }).until()).toBe(before)
   })
   expect(await openReader().until()).toBeGreaterThan(before)
+})
+
+it('a late insert that was suspended is not sent', async () => {
+  let nowMs = 0
+  const clock = { ...processClock, nowMs: () => nowMs }
+  const late = lateInserts(plainRedis(fixture.redis), fixture.names, clock)
+  await late(async (receivedMs) => {
+    receivedMs()
+    // Its time becomes complete after 600 s, and an insert may take 120 s.
+    nowMs = 480_000
+    expect(receivedMs).toThrow('suspended')
+  })
 })
 
 it('nothing is complete after a late insert without a result, until it must have ended', async () => {

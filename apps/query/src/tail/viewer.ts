@@ -6,8 +6,9 @@ import { isAfter, type Position, positionText } from './position.ts'
 const viewerLimits = {
   /** Entries that a viewer gets for each second of their receipt. Nobody reads more, and a browser could not show them. */
   entriesPerSecond: 1_000,
-  /** Bytes that wait for a viewer which reads slowly. It misses entries then, and is told how many. */
+  /** Bytes that wait for a viewer which reads slowly. It misses entries then, and is told how many. Less, if many viewers share the memory. */
   bufferBytesMax: 1024 * 1024,
+  buffersBytesMax: 96 * 1024 * 1024,
 } as const
 
 /** The connection of a viewer. */
@@ -29,6 +30,8 @@ export interface ViewerOptions {
   readonly position: Position
   /** Rejects when the viewer may not see the project any more. */
   readonly check: () => Promise<unknown>
+  /** How many viewers the process has. */
+  readonly viewers: () => number
 }
 
 /** One that watches entries arrive: its position, and the events that it gets. */
@@ -88,7 +91,7 @@ export class Viewer {
 
   /** Whether it should read before it gets more. */
   get isBusy(): boolean {
-    return this.options.sink.bufferedBytes > viewerLimits.bufferBytesMax / 2
+    return this.options.sink.bufferedBytes > this.#bufferBytesMax / 2
   }
 
   #reportSkipped(): void {
@@ -97,7 +100,11 @@ export class Viewer {
   }
 
   get #isFull(): boolean {
-    return this.options.sink.bufferedBytes + this.#pendingBytes > viewerLimits.bufferBytesMax
+    return this.options.sink.bufferedBytes + this.#pendingBytes > this.#bufferBytesMax
+  }
+
+  get #bufferBytesMax(): number {
+    return Math.min(viewerLimits.bufferBytesMax, viewerLimits.buffersBytesMax / this.options.viewers())
   }
 
   #send(event: string, data: string, at?: Position): void {
