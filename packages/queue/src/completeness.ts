@@ -25,7 +25,8 @@ export const completenessLimits = {
  * known; and the number of shards in use.
  *
  * It is not known while there are chunks that processes of an earlier version have added. They have no receipts. Their workers leave the
- * receipts of chunks that they have completed, which are removed here when they are the earliest.
+ * receipts of chunks that they have completed. So the numbers may agree by chance: until all receipts were compared with jobs once, they say
+ * nothing. Later, receipts without a job are removed when they are the earliest.
  */
 export const COMPLETE = `
 ${permitWrites}
@@ -42,12 +43,23 @@ if tonumber(ARGV[1]) > untilMs then
   redis.call('SET', complete, ARGV[1])
 end
 local first = redis.call('ZRANGE', receipts, 0, 0, 'WITHSCORES')
-while first[1] and redis.call('EXISTS', ARGV[2] .. first[1]) == 0 and not redis.call('ZSCORE', admitted, first[1]) do
-  redis.call('ZREM', receipts, first[1])
+local function forget(id)
+  if redis.call('EXISTS', ARGV[2] .. id) == 1 or redis.call('ZSCORE', admitted, id) then return false end
+  return redis.call('ZREM', receipts, id)
+end
+while first[1] and forget(first[1]) do
   first = redis.call('ZRANGE', receipts, 0, 0, 'WITHSCORES')
 end
 local jobs = redis.call('LLEN', KEYS[4]) + redis.call('LLEN', KEYS[5]) + redis.call('ZCARD', KEYS[6]) + redis.call('ZCARD', KEYS[7])
-if redis.call('ZCARD', receipts) - redis.call('ZCARD', admitted) ~= jobs then untilMs = -1
+local function agree() return redis.call('ZCARD', receipts) - redis.call('ZCARD', admitted) == jobs end
+local compared = complete .. ':compared'
+if agree() and redis.call('EXISTS', compared) == 0 then
+  for _, id in ipairs(redis.call('ZRANGE', receipts, 0, -1)) do forget(id) end
+  if agree() then redis.call('SET', compared, 1) end
+end
+if not agree() then
+  redis.call('DEL', compared)
+  untilMs = -1
 elseif first[1] then untilMs = math.min(untilMs, tonumber(first[2]) - 1) end
 return {untilMs, tonumber(redis.call('GET', KEYS[8]) or 1)}`
 

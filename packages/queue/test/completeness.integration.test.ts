@@ -108,6 +108,15 @@ it('is not known while a chunk of an earlier version is in the queue, and is kno
   expect(await openReader().until()).toBeGreaterThan(NOW_MS - 1_000)
 })
 
+it('is not known either when a worker of an earlier version has left the receipt of another chunk', async () => {
+  await fixture.add('old')
+  await add(openQueue(), 'b', receivedAt(NOW_MS - 5_000))
+  await add(openQueue(), 'c', receivedAt(NOW_MS - 2_000))
+  await fixture.redis.del(fixture.names.jobKey('c'))
+  await fixture.redis.lrem(fixture.names.waitKey, 0, 'c')
+  expect(await openReader().until()).toBeNull()
+})
+
 it('forgets a chunk that a worker of an earlier version has completed', async () => {
   await fixture.redis.zadd(fixture.names.receiptsKey, NOW_MS - 60_000, 'completed')
   expect(await openReader().until()).toBeGreaterThan(NOW_MS - 1_000)
