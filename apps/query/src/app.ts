@@ -14,6 +14,9 @@ const httpLimits = {
   bodyBytesMax: 4 * 1024,
   /** A query may have 4,096 characters, which are percent-encoded. */
   headersBytesMax: 64 * 1024,
+  /** A client that takes nothing for this long, after the queries of an answer, is disconnected: it has a place, and memory. */
+  stalledMs: 60_000,
+  queriesMax: 3,
   /** Longer than the 60 s of common proxies, so that the proxy closes first. */
   idleMs: 65_000,
 } as const
@@ -38,6 +41,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     trustProxy: dependencies.trustedProxies,
     bodyLimit: httpLimits.bodyBytesMax,
     requestTimeout: httpLimits.requestMs,
+    connectionTimeout: httpLimits.queriesMax * dependencies.timeMaxMs + httpLimits.stalledMs,
     keepAliveTimeout: httpLimits.idleMs,
     forceCloseConnections: 'idle',
     return503OnClosing: false,

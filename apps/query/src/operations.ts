@@ -1,6 +1,6 @@
 import { type LogReader, ReadLimitError, type ReadOptions } from '@sluice/clickhouse'
 import type { Project } from '@sluice/projects'
-import { matcher, toSql } from '@sluice/query-language'
+import { matcher } from '@sluice/query-language'
 import type { MonotonicClock } from '@sluice/runtime'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Readable } from 'node:stream'
@@ -17,7 +17,7 @@ import { endOf, parsePosition, type Position } from './tail/position.ts'
 import { type Tails, tailsLimits } from './tail/tails.ts'
 import { Viewer } from './tail/viewer.ts'
 import { isoMs, type Moment, microsOf, resolve, timesAllowed } from './times.ts'
-import { type CompletePoint, findEntry, waitUntilVisible } from './visibility.ts'
+import { type CompletePoint, findEntry, receivedLate, waitUntilVisible } from './visibility.ts'
 
 export interface OperationDependencies {
   readonly access: Pick<ReadAccess, 'projectOf'>
@@ -34,8 +34,6 @@ export interface OperationDependencies {
 const operationLimits = {
   /** Entries of each query of an export. A client that reads slowly holds no query open. */
   exportPageRows: 10_000,
-  /** An export whose client reads nothing for this long ends. */
-  exportStalledMs: 60_000,
   /** How long the problem of an expensive query may take to say what it would read. */
   estimateMs: 1_000,
 } as const
@@ -110,9 +108,11 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
     const projectId = asked.project.id
     const { reader, wallMs } = this.#dependencies
     const completeMs = await this.#completeUntil()
-    const entry = await findEntry(reader, projectId, id, { signal })
+    const entry =
+      (await findEntry(reader, projectId, id, { signal })) ??
+      (await findEntry(reader, projectId, id, { signal }, receivedLate))
     if (entry === undefined) throw new Problem('entry_not_found')
-    const own = toSql(query.query)
+    const own = query.condition
     const condition =
       same === undefined
         ? own
@@ -151,10 +151,6 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
       if (isCsv) yield csvHead
       for await (const rows of entries) if (rows.length > 0) yield rows.map(lineOf).join('')
     }
-    const { socket } = request
-    const disconnect = (): void => void socket.destroy()
-    socket.setTimeout(operationLimits.exportStalledMs, disconnect)
-    reply.raw.once('close', () => socket.setTimeout(0).off('timeout', disconnect))
     return reply
       .type(isCsv ? 'text/csv; charset=utf-8' : 'application/x-ndjson')
       .header('sluice-complete-until', isoOf(completeMs) ?? 'unknown')
@@ -162,19 +158,20 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
       .send(Readable.from(lines(), { objectMode: false }))
   }
 
-  async tail({ project, parameters, request, reply }: Asked<'tail'>): Promise<FastifyReply> {
+  async tail({ project, parameters, request, reply, signal }: Asked<'tail'>): Promise<FastifyReply> {
     const { query, from } = parameters
-    const { tails, access, clock } = this.#dependencies
+    const { tails, access } = this.#dependencies
     const position = await this.#positionOf(request.headers['last-event-id'], from)
+    signal.throwIfAborted()
     const matches = matcher(query.query)
     const viewer = new Viewer({
       sink: openStream(reply),
       text: query.text,
-      condition: toSql(query.query),
+      condition: query.condition,
       matches: (row) => matches({ ...row, metadata: row.metadata_text }),
       position,
       check: () => access.projectOf(request),
-      monotonicMs: () => clock.nowMs(),
+      viewers: () => tails.viewers,
     })
     reply.raw.once('close', () => tails.remove(project.id, viewer))
     tails.add(project.id, viewer)
@@ -216,7 +213,7 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
     const nowMs = Math.max(wallMs(), receivedMs + 1, (completeMs ?? 0) + 1)
     const range = { fromUs: resolve(from, nowMs), untilUs: resolve(until, nowMs) }
     if (range.fromUs >= range.untilUs) throw invalidParameter('from', 'must be before until')
-    return { selection: { projectId, condition: toSql(query.query), range }, completeMs, nowMs }
+    return { selection: { projectId, condition: query.condition, range }, completeMs, nowMs }
   }
 
   async #search(

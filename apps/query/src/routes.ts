@@ -49,15 +49,14 @@ async function answer(
   },
 ): Promise<FastifyReply> {
   const startedMs = clock.nowMs()
+  const gone = new AbortController()
+  reply.raw.once('close', () => gone.abort(new ClientGoneError('the client has closed its connection')))
   const project = await access.projectOf(request)
   const given = request.query as Readonly<Record<string, unknown>>
   const parameters = readParameters<Parameters>(operationParameters[name].parameters, given)
-  const release = takePlace(project)
-  const gone = new AbortController()
-  reply.raw.once('close', () => {
-    release()
-    gone.abort(new ClientGoneError('the client has closed its connection'))
-  })
+  // A response that has closed tells nobody, so what it takes from here on would never be given back.
+  gone.signal.throwIfAborted()
+  reply.raw.once('close', takePlace(project))
   try {
     return await handle({
       project,

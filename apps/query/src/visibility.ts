@@ -25,14 +25,17 @@ const visibilityLimits = {
   receivedAfterMs: 60_000,
 } as const
 
+/** A retry of a dead letter may be received at any time after its id was made. To look for it reads the ids of all entries since then. */
+export const receivedLate = Date.UTC(2262, 0)
+
 /** The entry of a project with an id that the API made. */
 export async function findEntry(
   reader: LogReader,
   projectId: string,
   id: string,
   options: ReadOptions,
+  receivedUntilMs = idTimeMs(id) + visibilityLimits.receivedAfterMs,
 ): Promise<EntryRow | undefined> {
-  const madeMs = idTimeMs(id)
   const [row] = await reader.rows<EntryRow>(
     projectId,
     {
@@ -42,8 +45,8 @@ export async function findEntry(
         AND received_at <= fromUnixTimestamp64Milli({receivedUntil:Int64}, 'UTC') LIMIT 1`,
       parameters: {
         id,
-        receivedFrom: String(Math.max(0, madeMs - visibilityLimits.receivedBeforeMs)),
-        receivedUntil: String(madeMs + visibilityLimits.receivedAfterMs),
+        receivedFrom: String(Math.max(0, idTimeMs(id) - visibilityLimits.receivedBeforeMs)),
+        receivedUntil: String(receivedUntilMs),
       },
     },
     options,

@@ -148,6 +148,12 @@ describe('random entries', () => {
       errors: [{ position: expect.any(Number), message: expect.any(String) }],
     })
   })
+
+  it('a query that ClickHouse would take seconds to plan, or reject, is rejected', async () => {
+    const { key } = api.addProject()
+    const query = Array.from({ length: 32 }, () => 'a.b.c.d:1..2').join(' ')
+    expect(await api.status(key, 'logs', { query })).toBe(400)
+  })
 })
 
 describe('after', () => {

@@ -147,6 +147,13 @@ describe('a project with entries', () => {
     expect(same.after).toHaveLength(20)
   })
 
+  it('has the entries around a dead letter that was retried, whose id is older than its receipt', async () => {
+    const id = '0199cda0-0000-7000-8000-000000000001'
+    const { project, key: itsKey } = api.addProject()
+    await store(clickhouse, [{ projectId: project.id, id }])
+    expect(await api.status(itsKey, 'context', { id })).toBe(200)
+  })
+
   it('is exported as NDJSON and as CSV, whole and in order', async () => {
     const response = await api.get(key, 'export', range)
     const lines = (await response.text()).trimEnd().split('\n')

@@ -18,8 +18,11 @@ export interface StoredDeadLetter {
   readonly text: string
 }
 
-/** Runs an insert of a row with this time of receipt, ms since 1970, or a later one. Nobody was told that all rows of it are stored. */
-export type LateInserts = <Result>(insert: (receivedMs: number) => Promise<Result>) => Promise<Result>
+/**
+ * Runs an insert of a row with this time of receipt, ms since 1970, or a later one. Nobody was told that all rows of it are stored. It must be
+ * asked for right before the row is sent, and throws if it is too late for that.
+ */
+export type LateInserts = <Result>(insert: (receivedMs: () => number) => Promise<Result>) => Promise<Result>
 
 export interface RetryOutcome {
   readonly id: string
@@ -103,7 +106,7 @@ export class DeadLetterStore {
 
   async #retryOne(
     letter: StoredDeadLetter,
-    receivedMs: number,
+    receivedMs: () => number,
     replacementsMax: number,
   ): Promise<string | undefined> {
     const key = rowKeyOf(letter.text)
@@ -120,7 +123,7 @@ export class DeadLetterStore {
         findMissing: async () => ((await this.#isStored(key)) ? [] : [text]),
         insert: async (_missing, token) => {
           await this.#client.command({
-            query: `${logsInsertJsonQuery}\n${withReceiptFrom(receivedMs, text)}`,
+            query: `${logsInsertJsonQuery}\n${withReceiptFrom(receivedMs(), text)}`,
             query_id: queryIds.deadLetterRetry(id),
             clickhouse_settings: { ...logsInsertSettings, insert_deduplication_token: token },
           })

@@ -69,8 +69,8 @@ const storedRows = (project: string = projectId) => countRows(clickhouse, logsTa
 const storedLetters = (): Promise<number> => countRows(clickhouse, deadLettersTable, projectId)
 const countBoth = async (): Promise<number> => (await storedRows()) + (await storedRows('another'))
 /** No reader has asked what is complete. */
-const unread: LateInserts = (insert) => insert(0)
-const atNoon: LateInserts = (insert) => insert(Date.parse('2026-11-20T12:00:00.001Z'))
+const unread: LateInserts = (insert) => insert(() => 0)
+const atNoon: LateInserts = (insert) => insert(() => Date.parse('2026-11-20T12:00:00.001Z'))
 const noSleep = (): Promise<void> => Promise.resolve()
 
 it.each([

@@ -25,7 +25,8 @@ export const completenessLimits = {
  * known; and the number of shards in use.
  *
  * It is not known while there are chunks that processes of an earlier version have added. They have no receipts. Their workers leave the
- * receipts of chunks that they have completed, which are removed here when they are the earliest.
+ * receipts of chunks that they have completed. So the numbers may agree by chance: until all receipts were compared with jobs once, they say
+ * nothing. Later, receipts without a job are removed when they are the earliest.
  */
 export const COMPLETE = `
 ${permitWrites}
@@ -42,12 +43,23 @@ if tonumber(ARGV[1]) > untilMs then
   redis.call('SET', complete, ARGV[1])
 end
 local first = redis.call('ZRANGE', receipts, 0, 0, 'WITHSCORES')
-while first[1] and redis.call('EXISTS', ARGV[2] .. first[1]) == 0 and not redis.call('ZSCORE', admitted, first[1]) do
-  redis.call('ZREM', receipts, first[1])
+local function forget(id)
+  if redis.call('EXISTS', ARGV[2] .. id) == 1 or redis.call('ZSCORE', admitted, id) then return false end
+  return redis.call('ZREM', receipts, id)
+end
+while first[1] and forget(first[1]) do
   first = redis.call('ZRANGE', receipts, 0, 0, 'WITHSCORES')
 end
 local jobs = redis.call('LLEN', KEYS[4]) + redis.call('LLEN', KEYS[5]) + redis.call('ZCARD', KEYS[6]) + redis.call('ZCARD', KEYS[7])
-if redis.call('ZCARD', receipts) - redis.call('ZCARD', admitted) ~= jobs then untilMs = -1
+local function agree() return redis.call('ZCARD', receipts) - redis.call('ZCARD', admitted) == jobs end
+local compared = complete .. ':compared'
+if agree() and redis.call('EXISTS', compared) == 0 then
+  for _, id in ipairs(redis.call('ZRANGE', receipts, 0, -1)) do forget(id) end
+  if agree() then redis.call('SET', compared, 1) end
+end
+if not agree() then
+  redis.call('DEL', compared)
+  untilMs = -1
 elseif first[1] then untilMs = math.min(untilMs, tonumber(first[2]) - 1) end
 return {untilMs, tonumber(redis.call('GET', KEYS[8]) or 1)}`
 
@@ -146,8 +158,10 @@ export class Completeness {
   }
 }
 
-/** An insert that was given up ends within 120 s: see the assumptions in docs/exactly-once.md. */
+/** How long the time of late rows does not become complete. */
 const LATE_MAX_MS = 600_000
+/** An insert that was given up ends within 120 s: see the assumptions in docs/exactly-once.md. */
+const LATE_SENT_MS = LATE_MAX_MS / 2
 
 /** KEYS: as the first three of `COMPLETE`. ARGV: an id, for how long the time may not become complete. Returns a time of receipt that is not complete. */
 const ADMIT = `
@@ -169,18 +183,25 @@ redis.call('ZREM', KEYS[3], ARGV[1])`
  * of receipt, so they get a later one, which does not become complete before the insert has ended.
  *
  * @param names of any shard
- * @returns runs an insert of rows that were received at the given time, ms since 1970, or later. If the insert throws, it may still end within
- *   ten minutes, and nothing becomes complete until then
+ * @returns runs an insert of rows that were received at the given time, ms since 1970, or later. It asks for the time right before it sends
+ *   the rows: a process that was suspended gets an error. If the insert throws, it may still end within ten minutes, and nothing becomes
+ *   complete until then
  */
 export function lateInserts(
   durable: DurableRedis,
   { completeKey, receiptsKey, admittedKey }: QueueNames,
-): <Result>(insert: (receivedMs: number) => Promise<Result>) => Promise<Result> {
+  clock = processClock,
+): <Result>(insert: (receivedMs: () => number) => Promise<Result>) => Promise<Result> {
   const [admit, release] = [durable.script<number>(ADMIT), durable.script<null>(RELEASE)]
   const keys = [completeKey, receiptsKey, admittedKey]
   return async (insert) => {
     const id = `late:${randomUUID()}`
-    const result = await insert(await admit(keys, [id, LATE_MAX_MS]))
+    const endMs = clock.nowMs() + LATE_SENT_MS
+    const receivedMs = await admit(keys, [id, LATE_MAX_MS])
+    const result = await insert(() => {
+      if (clock.nowMs() < endMs) return receivedMs
+      throw new Error('the process was suspended, or the insert took too long. Run the command again')
+    })
     await release(keys, [id])
     return result
   }

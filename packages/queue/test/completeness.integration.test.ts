@@ -1,7 +1,7 @@
 import { FaultProxy } from '@sluice/harness'
 import { rowsOfFrame } from '@sluice/rows'
 import { encodeBlock } from '@sluice/rows/testing'
-import { closeRedis, connectRedis, plainRedis } from '@sluice/runtime'
+import { closeRedis, connectRedis, plainRedis, processClock } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { encodeChunk, type NewChunk } from '../src/chunk.ts'
@@ -108,6 +108,15 @@ it('is not known while a chunk of an earlier version is in the queue, and is kno
   expect(await openReader().until()).toBeGreaterThan(NOW_MS - 1_000)
 })
 
+it('is not known either when a worker of an earlier version has left the receipt of another chunk', async () => {
+  await fixture.add('old')
+  await add(openQueue(), 'b', receivedAt(NOW_MS - 5_000))
+  await add(openQueue(), 'c', receivedAt(NOW_MS - 2_000))
+  await fixture.redis.del(fixture.names.jobKey('c'))
+  await fixture.redis.lrem(fixture.names.waitKey, 0, 'c')
+  expect(await openReader().until()).toBeNull()
+})
+
 it('forgets a chunk that a worker of an earlier version has completed', async () => {
   await fixture.redis.zadd(fixture.names.receiptsKey, NOW_MS - 60_000, 'completed')
   expect(await openReader().until()).toBeGreaterThan(NOW_MS - 1_000)
@@ -136,10 +145,22 @@ it('a late insert gets a time that is not complete, and becomes so when it has e
   const late = lateInserts(plainRedis(fixture.redis), queueNames(prefix, 0))
   const before = (await openReader().until()) ?? 0
   await late(async (receivedMs) => {
-    expect(receivedMs).toBe(before + 1)
+    expect(receivedMs()).toBe(before + 1)
     expect(await openReader({ wallMs: hourLaterMs, redisMs: hourLaterMs }).until()).toBe(before)
   })
   expect(await openReader().until()).toBeGreaterThan(before)
+})
+
+it('a late insert that was suspended is not sent', async () => {
+  let nowMs = 0
+  const clock = { ...processClock, nowMs: () => nowMs }
+  const late = lateInserts(plainRedis(fixture.redis), fixture.names, clock)
+  await late(async (receivedMs) => {
+    receivedMs()
+    // Its time becomes complete after 600 s, and an insert may take 120 s.
+    nowMs = 480_000
+    expect(receivedMs).toThrow('suspended')
+  })
 })
 
 it('nothing is complete after a late insert without a result, until it must have ended', async () => {

@@ -52,7 +52,8 @@ describe('the locks of held chunks', () => {
       await fetchMine(clustered.openConsumer({ lockDurationMs: 2 * LOCK_MS }), ids.length)
       const keys = ids.map((id) => clustered.lockKey(id))
       for (const key of keys) await clustered.redis.pexpire(key, 1.25 * LOCK_MS)
-      for (const key of keys) await expect.poll(() => clustered.redis.pttl(key)).toBeGreaterThan(1.5 * LOCK_MS)
+      for (const key of keys)
+        await expect.poll(() => clustered.redis.pttl(key)).toBeGreaterThan(1.5 * LOCK_MS)
     }
   })
 })

@@ -18,8 +18,8 @@ const tailLimits = {
   spanMs: 10_000,
   spanMinMs: 100,
   sparseRows: 1_000,
-  /** Different queries of viewers that are conditions of the shared query. With more, it reads all entries. */
-  conditionsMax: 16,
+  /** The conditions of different viewers in the shared query. ClickHouse reads all entries of a second faster than longer ones. */
+  conditionCharactersMax: 20_000,
   /** A key that is revoked stops working in five seconds. */
   checkPolls: 4,
 } as const
@@ -100,10 +100,12 @@ export class ProjectTail {
       if (error instanceof ReadLimitError)
         this.#spanMs = Math.max(tailLimits.spanMinMs, Math.floor(this.#spanMs / 2))
       if (!this.#stopping.signal.aborted) logger.warn({ err: error }, 'tail waits')
+      // Proxies close a connection that is silent.
+      for (const viewer of this.#viewers) viewer.report(null)
     }
   }
 
-  /** Disconnects viewers whose key is no longer valid, and those that read nothing. */
+  /** Disconnects viewers whose key is no longer valid. */
   async #check(): Promise<void> {
     await Promise.all(
       Array.from(this.#viewers, async (viewer) => {
@@ -113,26 +115,25 @@ export class ProjectTail {
           // While the registry is unavailable, nobody is refused.
           (error: unknown) => error instanceof HttpProblem && error.status < 500,
         )
-        if (isRefused || viewer.isStalled) sink.close()
+        if (isRefused) sink.close()
       }),
     )
   }
 
-  /** Reads for one viewer until it is near the others, at its own speed. Never rejects. */
+  /** Reads for one viewer until it is near the others, at its own speed. It has a permit for each query, and none while it reads. Never rejects. */
   async #catchUp(viewer: Viewer): Promise<void> {
     const { completePoint, permits, logger } = this.#dependencies
     viewer.isBehind = true
     try {
-      await permits.run(async () => {
-        let spanMs = this.#spanMs
-        while (this.#viewers.has(viewer)) {
-          const completeMs = await completePoint.until()
-          if (completeMs === null || completeMs - viewer.position.receivedMs <= tailLimits.sharedMs) return
-          const { rows } = await this.#deliver([viewer], completeMs, spanMs)
-          if (rows < tailLimits.sparseRows) spanMs *= 2
-          await viewer.options.sink.drained()
-        }
-      })
+      let spanMs = this.#spanMs
+      for (;;) {
+        await viewer.options.sink.drained()
+        if (!this.#viewers.has(viewer)) return
+        const completeMs = await completePoint.until()
+        if (completeMs === null || completeMs - viewer.position.receivedMs <= tailLimits.sharedMs) return
+        const { rows } = await permits.run(() => this.#deliver([viewer], completeMs, spanMs))
+        if (rows < tailLimits.sparseRows) spanMs *= 2
+      }
     } catch (error) {
       // The next poll begins again.
       if (!this.#stopping.signal.aborted) logger.warn({ err: error }, 'tail waits')
@@ -159,8 +160,9 @@ export class ProjectTail {
       for await (const rows of reader.stream<EntryRow>(this.#projectId, query, options)) {
         count += rows.length
         offerAll(rows, groups)
-        // The others do not wait for one.
-        for (const viewer of viewers) if (viewer.isBehind) await viewer.options.sink.drained()
+        // The next query goes on here. The others do not wait for one that is not behind.
+        if (viewers.some(({ isBehind, isBusy }) => isBehind && isBusy))
+          return { untilMs: from.receivedMs, rows: Infinity }
       }
     }
     for (const viewer of viewers) {
@@ -194,7 +196,8 @@ function entriesAfter(from: Position, untilMs: number, groups: readonly (readonl
     fromId: from.id,
     untilMs: String(untilMs),
   }
-  const conditions = groups.length > tailLimits.conditionsMax ? [] : groups
+  const characters = groups.reduce((sum, [viewer]) => sum + (viewer?.options.condition.sql.length ?? 0), 0)
+  const conditions = groups.length > 1 && characters > tailLimits.conditionCharactersMax ? [] : groups
   const wanted = conditions.map(([viewer], index) => {
     const { sql, parameters: own } = viewer?.options.condition ?? { sql: 'true', parameters: {} }
     for (const [name, value] of Object.entries(own)) parameters[`v${index}${name}`] = value

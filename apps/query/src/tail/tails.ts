@@ -3,7 +3,7 @@ import { ProjectTail, type TailDependencies } from './project-tail.ts'
 import type { Viewer } from './viewer.ts'
 
 export const tailsLimits = {
-  /** Viewers of a project in one process, and of all projects. Each may have a megabyte waiting. */
+  /** Viewers of a project in one process, and of all projects. */
   projectViewersMax: 200,
   viewersMax: 500,
   /** Viewers that are far behind, and read with queries of their own, at once. */

@@ -6,10 +6,9 @@ import { isAfter, type Position, positionText } from './position.ts'
 const viewerLimits = {
   /** Entries that a viewer gets for each second of their receipt. Nobody reads more, and a browser could not show them. */
   entriesPerSecond: 1_000,
-  /** Bytes that wait for a viewer which reads slowly. It misses entries then, and is told how many. */
+  /** Bytes that wait for a viewer which reads slowly. It misses entries then, and is told how many. Less, if many viewers share the memory. */
   bufferBytesMax: 1024 * 1024,
-  /** A viewer that reads nothing for this long is disconnected. It may resume where it was. */
-  stalledMs: 60_000,
+  buffersBytesMax: 96 * 1024 * 1024,
 } as const
 
 /** The connection of a viewer. */
@@ -31,7 +30,8 @@ export interface ViewerOptions {
   readonly position: Position
   /** Rejects when the viewer may not see the project any more. */
   readonly check: () => Promise<unknown>
-  readonly monotonicMs: () => number
+  /** How many viewers the process has. */
+  readonly viewers: () => number
 }
 
 /** One that watches entries arrive: its position, and the events that it gets. */
@@ -44,7 +44,6 @@ export class Viewer {
   #pending: string[] = []
   #pendingBytes = 0
   #skipped = 0
-  #slowSinceMs: number | undefined
 
   constructor(options: ViewerOptions) {
     this.options = options
@@ -75,6 +74,8 @@ export class Viewer {
     if (!isAfter(at, this.position)) return
     this.position = at
     if (this.#pending.length === 0) return
+    // First: it may resume after these entries, and would never be told.
+    this.#reportSkipped()
     this.#send('entries', `{"entries":[${this.#pending.join(',')}]}`, at)
     this.#pending = []
     this.#pendingBytes = 0
@@ -83,22 +84,27 @@ export class Viewer {
   /** Tells how far the viewer is, and what it has missed. A viewer that is slow is told later. */
   report(completeMs: number | null): void {
     if (this.#isFull) return
-    if (this.#skipped > 0) this.#send('skipped', JSON.stringify({ count: this.#skipped }))
-    this.#skipped = 0
+    this.#reportSkipped()
     const until = completeMs === null ? null : isoMs(completeMs)
     this.#send('complete', JSON.stringify({ complete_until: until }), this.position)
   }
 
-  /** Whether it reads nothing. To be asked regularly. */
-  get isStalled(): boolean {
-    const nowMs = this.options.monotonicMs()
-    if (!this.#isFull) this.#slowSinceMs = undefined
-    else this.#slowSinceMs ??= nowMs
-    return this.#slowSinceMs !== undefined && nowMs - this.#slowSinceMs > viewerLimits.stalledMs
+  /** Whether it should read before it gets more. */
+  get isBusy(): boolean {
+    return this.options.sink.bufferedBytes > this.#bufferBytesMax / 2
+  }
+
+  #reportSkipped(): void {
+    if (this.#skipped > 0) this.#send('skipped', JSON.stringify({ count: this.#skipped }))
+    this.#skipped = 0
   }
 
   get #isFull(): boolean {
-    return this.options.sink.bufferedBytes + this.#pendingBytes > viewerLimits.bufferBytesMax
+    return this.options.sink.bufferedBytes + this.#pendingBytes > this.#bufferBytesMax
+  }
+
+  get #bufferBytesMax(): number {
+    return Math.min(viewerLimits.bufferBytesMax, viewerLimits.buffersBytesMax / this.options.viewers())
   }
 
   #send(event: string, data: string, at?: Position): void {

@@ -51,6 +51,7 @@ export class TestQuery {
   /** How many queries of each project the reader got. */
   queries = 0
   completeMs: number | null = null
+  completeUntil: () => Promise<number | null> = async () => this.completeMs
   url = ''
   readonly #stopping = new AbortController()
 
@@ -77,7 +78,7 @@ export class TestQuery {
       { query },
       { timeMs: timeMaxMs, rowsMax: 0, bytesMax: 0, memoryBytesMax: 1e9, ...limits },
     )
-    const completePoint = { until: async () => this.completeMs }
+    const completePoint = { until: () => this.completeUntil() }
     const permits = new Semaphore(4, this.#stopping.signal)
     this.tails = new Tails({ reader, completePoint, permits, logger })
     const authenticator = new Authenticator(this.registry, { ...authenticatorOptions, scope: 'read' })
