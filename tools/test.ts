@@ -44,8 +44,7 @@ const parts: readonly Part[] = [
   },
   {
     name: 'explorer',
-    suites: ['system'],
-    filters: ['apps/explorer'],
+    suites: ['browser'],
     prepare: ['tools/chromium.sh', `${cache}/chromium`],
     path: ['chromium/bin'],
   },

@@ -54,7 +54,7 @@ it('gives the same rows, errors and faults as the reference for Protocol Buffers
         outcomeOf(() => referenceOfProtobuf(bytes)),
       )
     }),
-    runsOf(1_000),
+    runsOf(500),
   )
 })
 
@@ -66,7 +66,7 @@ it('gives the same rows, errors and faults as the reference for JSON, with parts
         outcomeOf(() => referenceOfJson(body)),
       )
     }),
-    runsOf(700),
+    runsOf(400),
   )
 })
 

@@ -134,7 +134,7 @@ it.each<[string, fc.Arbitrary<Buffer>, (body: Buffer) => ScannedRecords]>([
         expect(errors).toEqual([])
       }
     }),
-    runsOf(40),
+    runsOf(20),
   )
 })
 
