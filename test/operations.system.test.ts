@@ -1,7 +1,7 @@
 import { eventually, postLogs } from '@sluice/harness'
 import { readAccounts, type Samples, scrape, sumOf } from '@sluice/harness/metrics'
 import { startTestInstallation } from '@sluice/harness/test-installation'
-import { type Installation, startApi, startWorker } from '@sluice/local'
+import { type Installation, startApi, startQuery, startWorker } from '@sluice/local'
 import { readProcesses } from '@sluice/ops'
 import { FRAME_FIELD, queueNames } from '@sluice/queue'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
@@ -81,9 +81,10 @@ it('exports what docs/metrics.md describes, and describes what it exports', asyn
   const described = new Set(
     Array.from(document.matchAll(/`((?:sluice|nodejs|process)_\w+)`/g), ([, name]) => name),
   )
-  const texts = await Promise.all(
-    Object.values(installation.opsUrls).map(async (opsUrl) => (await fetch(`${opsUrl}/metrics`)).text()),
-  )
+  const query = await startQuery(installation.supervisor, { ...installation, name: 'query', environment: {} })
+  const opsUrls = [...Object.values(installation.opsUrls), query.opsUrl]
+  const texts = await Promise.all(opsUrls.map(async (opsUrl) => (await fetch(`${opsUrl}/metrics`)).text()))
+  await query.process.stop()
   const exported = new Set(Array.from(texts.join('\n').matchAll(/^# TYPE (\w+) /gm), ([, name]) => name))
   expect([...described].filter((name) => !exported.has(name))).toEqual([])
   expect(

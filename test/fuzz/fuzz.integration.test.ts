@@ -3,7 +3,7 @@ import { describeReport, hasPassed } from './report.ts'
 import { runFuzz } from './run.ts'
 
 /** About ten seconds. `npm run lab -- fuzz` runs longer, with other seeds. */
-const shortRun = { seed: 1, first: 0, end: 10_000 }
+const shortRun = { seed: 1, first: 0, end: 8_000 }
 
 it('responds to every request as documented, keeps running, and stores what it has accepted', async () => {
   const report = await runFuzz({ ...shortRun, log: () => undefined })

@@ -250,7 +250,7 @@ it.each([
         fc.pre(!isJson || isUtf8(body))
         expect(scan(body, isJson)).toEqual(lokiReference(body, isJson, prefix))
       }),
-      runsOf(900),
+      runsOf(600),
     )
   },
 )
@@ -348,7 +348,7 @@ it.each([
           withValues(lokiReference(body, isJson, prefix, true)),
         )
       }),
-      runsOf(900),
+      runsOf(600),
     )
   },
 )

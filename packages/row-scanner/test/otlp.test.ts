@@ -54,7 +54,7 @@ it('gives the same rows, errors and faults as the reference for Protocol Buffers
         outcomeOf(() => referenceOfProtobuf(bytes)),
       )
     }),
-    runsOf(500),
+    runsOf(300),
   )
 })
 
@@ -66,7 +66,7 @@ it('gives the same rows, errors and faults as the reference for JSON, with parts
         outcomeOf(() => referenceOfJson(body)),
       )
     }),
-    runsOf(400),
+    runsOf(250),
   )
 })
 

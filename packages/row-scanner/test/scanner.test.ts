@@ -81,7 +81,7 @@ it('gives the same rows, errors and faults as the reference, also if any bytes o
       fc.pre(isUtf8(bytes))
       expect(scan(bytes, isNdjson)).toEqual(referenceOf(bytes, isNdjson))
     }),
-    runsOf(1_500),
+    runsOf(900),
   )
 })
 

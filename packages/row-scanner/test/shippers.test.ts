@@ -237,7 +237,7 @@ function changed(
   return bytes
 }
 
-const runs = runsOf(600)
+const runs = runsOf(400)
 
 describe('the logs of Datadog', () => {
   it('become the rows of the reference, also if any bytes of a body are changed', () => {
