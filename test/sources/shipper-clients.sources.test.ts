@@ -97,11 +97,9 @@ describe('the client for JavaScript', () => {
         ['error', 'from pino'],
       ]),
     )
-    const batch = await sources.entriesOf('loki-js-batch', 99)
+    const batch = await sources.entriesOf('loki-js-batch', 100)
     expect(batch.map(({ level, message }) => `${level} ${message}`).toSorted()).toEqual(
-      Array.from({ length: 100 }, (_, order) => `info line ${order}`)
-        .filter((line) => line !== 'info line 50')
-        .toSorted(),
+      Array.from({ length: 100 }, (_, order) => `info line ${order}`).toSorted(),
     )
     const { metadata } = entries.find(({ message }) => message === 'from pino') ?? {}
     expect(metadata).toEqual({ order: 7, pid: expect.any(Number), hostname: expect.any(String) })

@@ -26,6 +26,13 @@ function json(paths: readonly string[], body: object): FixedAnswer {
   return { paths, needsKey: true, answer: elasticAnswer(200, JSON.stringify(body)) }
 }
 
+/**
+ * Only winston-elasticsearch counts attempts in its actions. After `errors: true` it sends all documents again, 400 times: if one of them is
+ * stored, its response does not have `errors`.
+ */
+const ATTEMPTS = '"attempts":'
+const NEWLINE = 0x0a
+
 /** The bulk API of Elasticsearch: documents become entries, and each gets an item of the response. */
 export const elasticsearchBulk: Protocol = {
   // Fluent Bit writes the slash if it has a pipeline.
@@ -42,6 +49,7 @@ export const elasticsearchBulk: Protocol = {
     if (body.length === 0) throw new Problem('empty_body', 'request body is required')
     let items: readonly BulkItem[] = []
     const filter = readFilter(query['filter_path'])
+    const isAttempt = body.subarray(0, body.indexOf(NEWLINE)).includes(ATTEMPTS)
     return {
       read(scanner, prefix) {
         const scanned = scanner.scanBulk(body, prefix, params['index'] ?? null)
@@ -49,7 +57,10 @@ export const elasticsearchBulk: Protocol = {
         if (items.length === 0) throw new Problem('empty_body', 'no requests added')
         return scanned
       },
-      answer: (outcome, answering) => bulkAnswer(items, outcome, filter, answering),
+      answer(outcome, answering) {
+        const errors = filter.errors && !(isAttempt && outcome.rejected.size < outcome.records)
+        return bulkAnswer(items, outcome, { ...filter, errors }, answering)
+      },
     }
   },
   reject: rejectBulk,

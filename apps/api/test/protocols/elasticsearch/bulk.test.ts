@@ -115,6 +115,15 @@ describe('a bulk request', () => {
     ])
   })
 
+  it('of winston-elasticsearch has `errors` only if nothing is stored: the client would send all documents again', async () => {
+    const action = { index: { _index: 'logs' }, attempts: 0 }
+    const mixed = await bulk(ndjson(action, { message: 'a' }, action, '7'))
+    expect(mixed.json()).toMatchObject({ items: [{ index: { status: 201 } }, { index: { status: 400 } }] })
+    expect(mixed.body).not.toContain('errors')
+    expect((await bulk(ndjson(action, '7'))).json()).toMatchObject({ errors: true })
+    expect(api.queue.rows).toMatchObject([{ message: 'a' }])
+  })
+
   const valid = ndjson({ index: {} }, { message: 'a' })
 
   it.each([
