@@ -1,4 +1,4 @@
-import { Authenticator, KeyUsage } from '@sluice/access'
+import { openRedisAccess } from '@sluice/access'
 import {
   Dependencies,
   exportProcess,
@@ -9,22 +9,9 @@ import {
   runCopies,
   startOpsServer,
 } from '@sluice/ops'
-import { Registry, RegistryCheck } from '@sluice/projects'
 import { ChunkQueue, ShardCount, shardNames } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
-import {
-  claimPort,
-  connectRedis,
-  createLogger,
-  DurabilityCheck,
-  durableRedis,
-  installationNames,
-  keepSubscribed,
-  readSettingsOrExit,
-  type RedisConnection,
-  RedisClock,
-  runProcess,
-} from '@sluice/runtime'
+import { claimPort, createLogger, installationNames, readSettingsOrExit, runProcess } from '@sluice/runtime'
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -81,46 +68,15 @@ await runProcess({
     let stoppingMs = 0
     resources.defer(() => traces?.close(stoppingMs + config.SHUTDOWN_DEADLINE_MS / 2))
 
-    const access = { tlsCaFile: config.REDIS_TLS_CA_FILE, sentinelPassword: config.REDIS_SENTINEL_PASSWORD }
-    const onError = (error: Error): void => logger.warn({ err: error }, 'redis connection failed')
-    const connect = (options: Parameters<typeof connectRedis>[1]): RedisConnection => {
-      const connection = connectRedis(config.REDIS_URL, { ...access, ...options })
-      return resources.adopt(connection.on('error', onError), (opened) => opened.disconnect())
-    }
-    const redis = connect({ failFast: true, commandTimeoutMs: chunkLimits.addDeadlineMs })
-    const subscriber = connect({ failFast: false })
-    const durable = resources.adopt(
-      durableRedis(redis, {
-        ...access,
-        url: config.REDIS_URL,
-        replicas: config.REDIS_REPLICAS_ACK,
-        waitMs: REPLICATION_WAIT_MS,
-        onError,
-      }),
-      (opened) => opened.close(),
-    )
-    const clock = stoppedAtEnd(
-      new RedisClock({ redis, key: names.registryPrefix, logger, wallMs: Date.now, monotonicMs }),
-    )
-    const durability = stoppedAtEnd(
-      new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, durable, logger }),
-    )
-
-    const registry = new Registry(redis, names.registryPrefix, clock.nowMs)
-    const registryCheck = stoppedAtEnd(new RegistryCheck({ redis, identity: registry.identity, logger }))
-    const usage = resources.adopt(new KeyUsage(registry.keys, logger), (started) => started.close())
-    const authenticator = new Authenticator(registry, {
+    const { redis, durable, clock, durability, registryCheck, usage, authenticator } = openRedisAccess({
+      resources,
+      config,
       scope: 'ingest',
-      usage,
-      wallMs: clock.nowMs,
+      commandTimeoutMs: chunkLimits.addDeadlineMs,
+      replicationWaitMs: REPLICATION_WAIT_MS,
       monotonicMs,
+      logger,
     })
-    subscriber.on('message', (_channel: string, change: string) => authenticator.invalidate(change))
-    resources.defer(
-      keepSubscribed(subscriber, registry.changesChannel, (error) => {
-        logger.warn({ err: error }, 'not subscribed to key changes; they take effect when caches expire')
-      }),
-    )
     const rateLimits = projectRateLimits(sharedBuckets(redis, names), config, logger)
 
     const metrics = new Metrics({ app: 'api', version: packageJson.version })

@@ -1,19 +1,13 @@
-import { Authenticator, KeyUsage } from '@sluice/access'
+import { openRedisAccess } from '@sluice/access'
 import { clickhouseAccessFrom, connectClickHouse, LogReader } from '@sluice/clickhouse'
 import { Dependencies, exportProcess, Heartbeat, Metrics, redisDependency, startOpsServer } from '@sluice/ops'
-import { Registry, RegistryCheck, Sessions } from '@sluice/projects'
+import { Sessions } from '@sluice/projects'
 import { Completeness } from '@sluice/queue'
 import {
-  connectRedis,
   createLogger,
-  DurabilityCheck,
-  durableRedis,
   installationNames,
-  keepSubscribed,
   processClock as clock,
   readSettingsOrExit,
-  type RedisConnection,
-  RedisClock,
   runProcess,
   Semaphore,
 } from '@sluice/runtime'
@@ -52,41 +46,17 @@ await runProcess({
     const stoppedAtEnd = <Part extends { stop: () => unknown }>(part: Part): Part =>
       resources.adopt(part, async (started) => void (await started.stop()))
     const { registryPrefix } = installationNames(config.SLUICE_PREFIX)
-    const onError = (error: Error): void => logger.warn({ err: error }, 'redis connection failed')
-    const access = { tlsCaFile: config.REDIS_TLS_CA_FILE, sentinelPassword: config.REDIS_SENTINEL_PASSWORD }
-    const connect = (options: Parameters<typeof connectRedis>[1]): RedisConnection => {
-      const connection = connectRedis(config.REDIS_URL, { ...access, ...options })
-      return resources.adopt(connection.on('error', onError), (opened) => opened.disconnect())
-    }
-    const redis = connect({ failFast: true, commandTimeoutMs: REDIS_TIMEOUT_MS })
-    const subscriber = connect({ failFast: false })
-    const durable = resources.adopt(
-      durableRedis(redis, {
-        ...access,
-        url: config.REDIS_URL,
-        replicas: config.REDIS_REPLICAS_ACK,
-        waitMs: REPLICATION_WAIT_MS,
-        onError,
-      }),
-      (opened) => opened.close(),
-    )
-    const durability = stoppedAtEnd(
-      new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, durable, logger }),
-    )
-    const redisClock = stoppedAtEnd(
-      new RedisClock({ redis, key: registryPrefix, logger, wallMs: Date.now, monotonicMs }),
-    )
+    const { clock: redisClock, ...access } = openRedisAccess({
+      resources,
+      config,
+      scope: 'read',
+      commandTimeoutMs: REDIS_TIMEOUT_MS,
+      replicationWaitMs: REPLICATION_WAIT_MS,
+      monotonicMs,
+      logger,
+    })
+    const { redis, durable, durability, registryCheck, usage, authenticator } = access
     const wallMs = redisClock.nowMs
-    const registry = new Registry(redis, registryPrefix, wallMs)
-    const registryCheck = stoppedAtEnd(new RegistryCheck({ redis, identity: registry.identity, logger }))
-    const usage = resources.adopt(new KeyUsage(registry.keys, logger), (started) => started.close())
-    const authenticator = new Authenticator(registry, { scope: 'read', usage, wallMs, monotonicMs })
-    subscriber.on('message', (_channel: string, change: string) => authenticator.invalidate(change))
-    resources.defer(
-      keepSubscribed(subscriber, registry.changesChannel, (error) => {
-        logger.warn({ err: error }, 'not subscribed to key changes; they take effect when caches expire')
-      }),
-    )
 
     const clickhouse = resources.adopt(
       connectClickHouse(clickhouseAccessFrom(config), {
