@@ -20,7 +20,7 @@ export const completenessLimits = {
 
 /**
  * KEYS: the time up to which the shard is complete, the receipts, the admitted chunks, BullMQ's wait and active lists, its sets of delayed and
- * of failed jobs, the number of shards, `absentKey`. ARGV: a time of receipt, the beginning of the queue's keys. From now on, no chunk with a row
+ * of failed jobs, the number of shards, `comparedKey`, `absentKey`. ARGV: a time of receipt, the beginning of the queue's keys. From now on, no chunk with a row
  * that was received up to this time is added. Returns the time up to which no row is in the queue or can come into it; -1 if that is not
  * known; and the number of shards in use.
  *
@@ -52,7 +52,7 @@ while first[1] and forget(first[1]) do
 end
 local jobs = redis.call('LLEN', KEYS[4]) + redis.call('LLEN', KEYS[5]) + redis.call('ZCARD', KEYS[6]) + redis.call('ZCARD', KEYS[7])
 local function agree() return redis.call('ZCARD', receipts) - redis.call('ZCARD', admitted) == jobs end
-local compared = complete .. ':compared'
+local compared = KEYS[9]
 if agree() and redis.call('EXISTS', compared) == 0 then
   for _, id in ipairs(redis.call('ZRANGE', receipts, 0, -1)) do forget(id) end
   if agree() then redis.call('SET', compared, 1) end
@@ -74,7 +74,8 @@ export function closeShard(
   const queue = [names.waitKey, names.activeKey, names.delayedKey, names.failedKey]
   // Only shard 0 has the number of shards in its slot.
   const count = names.shard === 0 ? names.shardCountKey : names.absentKey
-  const keys = [names.completeKey, names.receiptsKey, names.admittedKey, ...queue, count, names.absentKey]
+  const own = [names.completeKey, names.receiptsKey, names.admittedKey]
+  const keys = [...own, ...queue, count, names.comparedKey, names.absentKey]
   return script(keys, [closedMs, names.jobKey('')])
 }
 

@@ -58,6 +58,8 @@ export function queueNames(prefix: string, shard = 0) {
     absentKey: `${tag}:absent`,
     /** The time up to which no more entries can be added to the queue, ms since 1970: see `Completeness`. */
     completeKey: `${tag}:complete`,
+    /** Set when all receipts were compared with the jobs. */
+    comparedKey: `${tag}:complete:compared`,
     /** The ids of all chunks in the queue, each with the earliest time of receipt of its rows. */
     receiptsKey: `${tag}:receipts`,
     /** The ids of chunks that may be added until a time on the clock of Redis, although others received then can not. */

@@ -34,6 +34,7 @@ describe('the names of shards', () => {
       '{sluice}:idempotency-quota:id',
       '{sluice}:absent',
       '{sluice}:complete',
+      '{sluice}:complete:compared',
       '{sluice}:receipts',
       '{sluice}:admitted',
       '{sluice}:row-totals',
