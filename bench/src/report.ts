@@ -29,6 +29,8 @@ const figureSpecs = {
   acceptedPerS: rate('accepted at that rate'),
   storedPerS: rate('stored at that rate'),
   saturatedPerS: rate('accepted when saturated'),
+  saturatedStoredPerS: rate('… until all was stored'),
+  saturatedCpuUs: figure('… CPU total', 'µs/entry', 2, 'lower'),
   ackP50Ms: ms('ack p50'),
   ackP99Ms: ms('ack p99'),
   ackP999Ms: ms('ack p99.9'),

@@ -21,7 +21,12 @@ export async function measureScenario(
 ): Promise<Measurement> {
   const connections = await findConnections(context)
   const saturation = await saturate(context, connections)
-  const base = { saturatedPerS: saturation.acceptedPerS, connections }
+  const base = {
+    saturatedPerS: saturation.acceptedPerS,
+    saturatedStoredPerS: saturation.endToEndPerS,
+    saturatedCpuUs: saturation.cpuUsPerEntry,
+    connections,
+  }
   if (isProfiled)
     return { figures: base, warnings: ['profiling costs CPU time: do not compare these figures'] }
   const { ratePerS } = context

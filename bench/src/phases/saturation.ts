@@ -1,4 +1,5 @@
 import { acceptedPerS } from '../load/protocol.ts'
+import { ProcessMeter, totalCpuMs } from '../measure/process-meter.ts'
 import { drain, formatRate, type MeasurementContext, startPhase } from './context.ts'
 
 export interface Saturation {
@@ -7,6 +8,8 @@ export interface Saturation {
   readonly acceptedPerS: number
   /** The same entries per second of the time until the last of them was stored. */
   readonly endToEndPerS: number
+  /** CPU time of all processes, until the last entry was stored, divided by the entries. */
+  readonly cpuUsPerEntry: number
 }
 
 /** In the first seconds under load the JIT compiles the hot functions, and ClickHouse starts its threads. */
@@ -51,6 +54,7 @@ async function runClosedLoop(
   durationMs: number,
 ): Promise<Saturation> {
   await startPhase(context)
+  const meter = new ProcessMeter(context.system.pids())
   const startedMs = performance.now()
   const result = await context.load.run({ loop: 'closed', connections, durationMs })
   const { accepted, rejected, rejection = '' } = result
@@ -60,5 +64,6 @@ async function runClosedLoop(
     connections,
     acceptedPerS: acceptedPerS(result),
     endToEndPerS: (accepted / (performance.now() - startedMs)) * 1_000,
+    cpuUsPerEntry: (totalCpuMs(meter.read(result.cpuMs).usage) * 1_000) / accepted,
   }
 }
