@@ -43,6 +43,8 @@ export const queryIds = {
   deadLetterRetry: (letterId: string) => `sluice/dead-letter-retry/${letterId}`,
   /** A lookup. Each has another id. */
   lookup: (id: string) => `sluice/lookup/${id}`,
+  /** An insert that tries the deduplication. Each has another id. */
+  deduplicationCheck: (id: string) => `sluice/deduplication-check/${id}`,
   /** A query of the clock. Each has another id. */
   clock: (id: string) => `sluice/clock/${id}`,
 } as const

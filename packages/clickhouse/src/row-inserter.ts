@@ -1,4 +1,4 @@
-import type { ClickHouseClient } from '@clickhouse/client'
+import type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client'
 import {
   blockOfFrame,
   compressedBlockOf,
@@ -10,6 +10,7 @@ import {
   type RowKey,
   rowsOfFrame,
 } from '@sluice/rows'
+import { checkDeduplication, DeduplicationError } from './deduplication-check.ts'
 import { ClickHouseError, classifyInsertError, describeError } from './insert-errors.ts'
 import { InsertOnce, type InsertOnceOptions, type InsertTarget } from './insert-once.ts'
 import { insertStream, lookUp, queryIds, type QueryWatcher } from './query-watch.ts'
@@ -29,7 +30,7 @@ const PIECE_BYTES = 64 * 1024
 export class FrameInserter {
   readonly #client: ClickHouseClient
   readonly #watch: QueryWatcher
-  #known: Promise<Readonly<Record<string, string>>> | undefined
+  #settings: Promise<ClickHouseSettings> | undefined
 
   constructor(client: ClickHouseClient, watch: QueryWatcher) {
     this.#client = client
@@ -48,12 +49,7 @@ export class FrameInserter {
     const params = {
       query: isBlock ? logsInsertBlockQuery : logsInsertQuery,
       http_headers: { 'Content-Encoding': 'zstd' },
-      clickhouse_settings: {
-        ...logsInsertSettings,
-        ...insertBlock,
-        ...(await this.#knownSettings()),
-        insert_deduplication_token: token,
-      },
+      clickhouse_settings: { ...(await this.#checkedSettings()), insert_deduplication_token: token },
     }
     const body = isBlock
       ? insertBody(frames.map((frame) => readable(compressedBlockOf(frame))))
@@ -61,6 +57,8 @@ export class FrameInserter {
     try {
       await insertStream(this.#client, this.#watch, queryId, params, (onPiece) => piecesOf(body, onPiece))
     } catch (error) {
+      // Perhaps it restarts, as another version.
+      if (!(error instanceof ClickHouseError)) this.#settings = undefined
       // ClickHouse may take what follows damaged values for something else, and has many errors for that.
       if (isBlock && error instanceof ClickHouseError && classifyInsertError(error).failure !== 'poison')
         for (const frame of frames) readable(blockOfFrame(frame))
@@ -68,22 +66,30 @@ export class FrameInserter {
     }
   }
 
-  /** Those of `insertBlockIfKnown` that ClickHouse knows. Asked once: a newer server knows no fewer. */
-  #knownSettings(): Promise<Readonly<Record<string, string>>> {
-    this.#known ??= this.#askForSettings().catch((error: unknown) => {
-      this.#known = undefined
+  /** The settings of all inserts, once ClickHouse was seen to deduplicate with them. */
+  #checkedSettings(): Promise<ClickHouseSettings> {
+    this.#settings ??= this.#checkSettings().catch((error: unknown) => {
+      this.#settings = undefined
       throw error
     })
-    return this.#known
+    return this.#settings
   }
 
-  async #askForSettings(): Promise<Readonly<Record<string, string>>> {
-    const names = Object.keys(insertBlockIfKnown)
-    const found = await lookUp<{ name: string }>(this.#client, this.#watch, {
-      query: 'SELECT name FROM system.settings WHERE name IN {names: Array(String)}',
-      query_params: { names },
-    })
-    return Object.fromEntries(found.map(({ name }) => [name, insertBlockIfKnown[name] ?? '']))
+  async #checkSettings(): Promise<ClickHouseSettings> {
+    try {
+      const found = await lookUp<{ name: string }>(this.#client, this.#watch, {
+        query: 'SELECT name FROM system.settings WHERE name IN {names: Array(String)}',
+        query_params: { names: Object.keys(insertBlockIfKnown) },
+      })
+      const known = Object.fromEntries(found.map(({ name }) => [name, insertBlockIfKnown[name] ?? '']))
+      const settings = { ...logsInsertSettings, ...insertBlock, ...known }
+      await checkDeduplication(this.#client, this.#watch, settings)
+      return settings
+    } catch (error) {
+      if (!(error instanceof ClickHouseError)) throw error
+      // A code such as MEMORY_LIMIT_EXCEEDED says nothing about the rows. The caller must not split a batch because of it.
+      throw new DeduplicationError(`cannot be checked: ${describeError(error)}`)
+    }
   }
 
   /** Whether ClickHouse certainly runs an insert with this token. */

@@ -2,11 +2,12 @@ import { compressBlock, compressRows, readJoined } from '@sluice/rows'
 import { encodeBlock } from '@sluice/rows/testing'
 import { randomUUID } from 'node:crypto'
 import { zstdCompressSync } from 'node:zlib'
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { DeduplicationError } from '../src/deduplication-check.ts'
 import { classifyInsertError } from '../src/insert-errors.ts'
 import { FrameInserter } from '../src/row-inserter.ts'
 import { logsTable } from '../src/tables.ts'
-import { makeRow, openTestDatabase, select, unwatched } from './test-database.ts'
+import { connectAgain, makeRow, openTestDatabase, select, unwatched } from './test-database.ts'
 
 const clickhouse = await openTestDatabase()
 const inserter = new FrameInserter(clickhouse, unwatched)
@@ -68,6 +69,58 @@ describe('frames', () => {
     await inserter.insert(framesOf('blocks'), token)
     const others = all().filter((_row, i) => i % 2 === 1)
     expect(await stored()).toEqual([all()[0], ...others])
+  })
+})
+
+/** Of how many inserts the table of the check remembers the tokens. */
+const remember = (blocks: number) =>
+  clickhouse.command({
+    query: `ALTER TABLE deduplication_checks MODIFY SETTING non_replicated_deduplication_window = ${blocks}`,
+  })
+const insert = (its: FrameInserter) => its.insert(framesOf('blocks'), randomUUID())
+
+describe('a ClickHouse that stores rows whose token was used', () => {
+  it('gets no rows until it no longer does', async () => {
+    const careful = new FrameInserter(clickhouse, unwatched)
+    await remember(0)
+    try {
+      const error = await insert(careful).catch((caught: unknown) => caught)
+      expect(error).toBeInstanceOf(DeduplicationError)
+      expect(classifyInsertError(error).failure).toBe('transient')
+      expect(await stored()).toEqual([])
+    } finally {
+      await remember(1_000)
+    }
+    await insert(careful)
+    expect(await stored()).toHaveLength(chunks.flat().length)
+  })
+
+  it('is not blamed on the rows when it cannot be asked', async () => {
+    const limited = await connectAgain(clickhouse, { rowsReadMax: 1 })
+    onTestFinished(() => limited.close())
+    const error = await insert(new FrameInserter(limited, unwatched)).catch((caught: unknown) => caught)
+    expect(classifyInsertError(error)).toEqual({ failure: 'transient', code: 'DeduplicationError' })
+  })
+
+  it('is noticed after a restart', async () => {
+    let isAway = false
+    const careful = new FrameInserter(clickhouse, {
+      ...unwatched,
+      run: async (id, send) => {
+        if (isAway && id.startsWith('sluice/rows/')) throw new Error('ECONNRESET')
+        return unwatched.run(id, send)
+      },
+    })
+    await insert(careful)
+    isAway = true
+    await expect(insert(careful)).rejects.toThrow('ECONNRESET')
+    isAway = false
+    await remember(0)
+    try {
+      await expect(insert(careful)).rejects.toThrow(DeduplicationError)
+    } finally {
+      await remember(1_000)
+    }
   })
 })
 

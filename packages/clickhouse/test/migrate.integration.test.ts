@@ -32,6 +32,7 @@ it('may run several times in parallel, and does nothing when it runs again', asy
     'MergeTree',
     'MergeTree',
     'MergeTree',
+    'MergeTree',
     'ReplacingMergeTree',
   ])
 })
