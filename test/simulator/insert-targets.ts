@@ -146,12 +146,13 @@ export async function openRealTargets(): Promise<InsertTargets> {
     const result = await clickhouse.query({ query, format: 'JSONEachRow' })
     return (await result.json<{ id: string }>()).map(({ id }) => id).toSorted()
   }
+  const frameInserter = new FrameInserter(clickhouse, unwatched)
   const targets: InsertTargets = {
     insert: (frames, token = TOKEN) => {
       // As a worker sends them: a batch in blocks, and a row of its own as text.
       const encode = frames.flat().length === 1 ? asText : asBlock
       const encoded = frames.map((rows) => encode(rows.map(textOf)))
-      return resultOf(() => new FrameInserter(clickhouse, unwatched).insert(encoded, token))
+      return resultOf(() => frameInserter.insert(encoded, token))
     },
     find: async (frames) => {
       const found = await new StoredRows(clickhouse, Date.now, unwatched).find(
