@@ -117,6 +117,7 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
       same === undefined
         ? own
         : {
+            ...own,
             sql: `(${own.sql}) AND service = {sameService:String}`,
             parameters: { ...own.parameters, sameService: entry.service },
           }

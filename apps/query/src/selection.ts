@@ -26,6 +26,7 @@ export function queryOf(
 ): LogQuery {
   const where = `AND timestamp >= ${TIME('from')} AND timestamp < ${TIME('until')} AND (${condition.sql})`
   return {
+    ...(condition.first !== undefined && { first: condition.first }),
     sql: (from) => sql(`${from} ${where}`),
     parameters: {
       ...condition.parameters,

@@ -33,8 +33,12 @@ export function equalTexts(texts: readonly string[]): string[] {
   return [...new Set(texts.flatMap((text) => (isNumber(text) ? [text, numberText(text)] : [text])))]
 }
 
-/** Fewer digits are in many texts. More would be too many needles for ClickHouse, which takes 255. */
-const POINTED = /^\d{3,20}$/
+const digitsLimits = {
+  /** Fewer digits are in many texts. */
+  pointedMin: 3,
+  /** Of so many digits, a half is in few texts, and to search for two halves is cheaper than for each form. */
+  halvedMin: 6,
+} as const
 
 /** Without sign, point, exponent, and zeros at both ends. */
 const significantDigits = (number: string): string =>
@@ -45,7 +49,7 @@ const significantDigits = (number: string): string =>
  * before its JSON is parsed.
  *
  * A text can be written as it is, or with escapes. A number can also have an exponent. Then it has the same digits, with a point between any
- * two of them, or, what many texts have, an exponent behind its last digit or a zero.
+ * two of them, so that one half is whole, or, what many texts have, an exponent behind its last digit or a zero.
  *
  * @returns undefined if any JSON is possible
  */
@@ -56,7 +60,12 @@ export function needlesOf(texts: readonly string[]): string[] | undefined {
     const [run = ''] = (text.match(/[^"\\\p{Cc}]+/gu) ?? []).toSorted((a, b) => b.length - a.length)
     if (run === '') return undefined
     const digits = isNumber(text) ? significantDigits(text) : ''
-    if (POINTED.test(digits)) {
+    if (digits.length >= digitsLimits.halvedMin) {
+      const middle = digits.length >> 1
+      needles.add(digits.slice(0, middle)).add(digits.slice(middle))
+      continue
+    }
+    if (digits.length >= digitsLimits.pointedMin) {
       for (let end = 1; end <= digits.length; end += 1)
         needles.add(`${digits.slice(0, end)}.${digits.slice(end)}`.replace(/\.$/, ''))
       continue

@@ -47,7 +47,8 @@ async function matchesInClickHouse(
     const conditions = queries.slice(from, from + QUERIES_PER_REQUEST).map((query, index) => {
       const condition = toSql(query)
       for (const [name, value] of Object.entries(condition.parameters)) parameters[`p${index}${name}`] = value
-      return `toUInt8(${condition.sql.replaceAll(/\{(q\d+):/g, `{p${index}$1:`)})`
+      const sql = `(${condition.first ?? 'true'}) AND ${condition.sql}`
+      return `toUInt8(${sql.replaceAll(/\{(q\d+):/g, `{p${index}$1:`)})`
     })
     const rows = await readRows<{ matches: number[] }>(
       clickhouse,

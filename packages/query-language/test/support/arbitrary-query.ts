@@ -99,7 +99,9 @@ const { json } = fc.letrec<{ json: string }>((tie) => ({
 }))
 
 function objectOf(content: fc.Arbitrary<string>): fc.Arbitrary<string> {
-  const member = fc.tuple(jsonString(name), content).map((parts) => parts.join(':'))
+  const member = fc
+    .tuple(jsonString(name), fc.constantFrom(':', ':', ' : '), content)
+    .map((parts) => parts.join(''))
   return listOf(member, '{', '}')
 }
 
