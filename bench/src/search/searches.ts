@@ -16,7 +16,7 @@ const notByInserts = { exclude_materialize_skip_indexes_on_insert: 'words' }
 /** Each begins with the table of the migrations. */
 export const options: Readonly<Record<string, Option>> = {
   default: {},
-  lz4: { alter: ['MODIFY COLUMN message CODEC(LZ4)'] },
+  zstd: { alter: ['MODIFY COLUMN message CODEC(ZSTD(1))'] },
   text: { alter: [WORDS] },
   'text-by-merges': { alter: [WORDS], settings: notByInserts },
   'text-by-hand': {
@@ -62,18 +62,18 @@ export function searches(
     '… of a service that does not exist': page('service:none'),
     'histogram of a day': { operation: 'histogram', parameters: day },
     'rare word, a day': page(rare.word),
-    '… all days': page(rare.word, since(fromMs)),
-    '… count, a day': count(rare.word),
+    'rare word, all days': page(rare.word, since(fromMs)),
+    'rare word, count, a day': count(rare.word),
     'part of a rare word, a day': page(rare.partOfWord),
     'value of metadata, a day': page(`requestId:${requestId}`),
     'rare number in metadata, a day': page(number),
     'http.status:>=500, first page of a day': page('http.status:>=500'),
-    '… count, a day': count('http.status:>=500'),
+    'http.status:>=500, count, a day': count('http.status:>=500'),
     'fields of a day': { operation: 'fields', parameters: day },
-    '… with a rare word': { operation: 'fields', parameters: { ...day, query: rare.word } },
+    'fields of a day with a rare word': { operation: 'fields', parameters: { ...day, query: rare.word } },
     'values of a column, a day': valuesOf('service'),
     'values of metadata, a day': valuesOf('host'),
-    '… with http.status:>=500': valuesOf('host', 'http.status:>=500'),
+    'values of metadata with http.status:>=500, a day': valuesOf('host', 'http.status:>=500'),
     'context of an entry': { operation: 'context', parameters: { id } },
   }
 }

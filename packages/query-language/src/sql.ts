@@ -158,11 +158,11 @@ function pathSql(path: readonly string[], test: Test, bind: Bind): string[] {
     const needles = index === 0 ? [] : hasNeedle(needlesOf(keys.slice(-1)), bind)
     return all([...needles, `arrayExists(r -> ${passes}, [JSONExtractRaw(${value})])`])
   })
-  return [
-    ...hasNeedle(needlesOfTest(path, test), bind),
-    ...mayHaveNumber(path.at(-1) ?? '', test, bind),
-    any(conditions),
-  ]
+  const numbers = mayHaveNumber(path.at(-1) ?? '', test, bind)
+  // The needles of a range are its name, which the numbers need too.
+  const needles =
+    test.type === 'range' && numbers.length > 0 ? [] : hasNeedle(needlesOfTest(path, test), bind)
+  return [...needles, ...numbers, any(conditions)]
 }
 
 /** A name that JSON writes as it is, or with `\\u`. */
