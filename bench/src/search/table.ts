@@ -27,7 +27,7 @@ export async function storeLines(client: ClickHouseClient, services: Services): 
   const total = all.reduce((sum, [, lines]) => sum + lines.length, 0)
   const positions = all.map(() => 0)
   const values = Array.from({ length: total }, (_, place) => {
-    const turn = (Math.imul(place, 0x9e3779b1) >>> 8) % all.length
+    const turn = Math.abs(Math.imul(place, 0x9e3779b1) >> 8) % all.length
     const [service = '', lines = []] = all[turn] ?? []
     const position = positions[turn] ?? 0
     positions[turn] = position + 1

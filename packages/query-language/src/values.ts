@@ -61,7 +61,7 @@ export function needlesOf(texts: readonly string[]): string[] | undefined {
     if (run === '') return undefined
     const digits = isNumber(text) ? significantDigits(text) : ''
     if (digits.length >= digitsLimits.halvedMin) {
-      const middle = digits.length >> 1
+      const middle = Math.floor(digits.length / 2)
       needles.add(digits.slice(0, middle)).add(digits.slice(middle))
       continue
     }
