@@ -1,20 +1,10 @@
 import { openRedisAccess } from '@sluice/access'
-import {
-  Dependencies,
-  exportProcess,
-  isCopy,
-  Metrics,
-  redisDependency,
-  Reporting,
-  runCopies,
-  startOpsServer,
-} from '@sluice/ops'
+import { isCopy, Reporting, runCopies } from '@sluice/ops'
 import { ChunkQueue, ShardCount, shardNames } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
 import { claimPort, createLogger, installationNames, readSettingsOrExit, runProcess } from '@sluice/runtime'
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
 import packageJson from '../package.json' with { type: 'json' }
 import { buildApp } from './app.ts'
 import { followChunks } from './chunks/chunk-follower.ts'
@@ -27,6 +17,7 @@ import { Intake } from './intake/intake.ts'
 import { countApi, exportApi } from './metrics/api-metrics.ts'
 import { BodyBudget } from './overload/body-budget.ts'
 import { measureEventLoopDelay, OverloadMonitor } from './overload/overload-monitor.ts'
+import { bodyLimits, overloadThresholds } from './overload/settings.ts'
 import { projectRateLimits } from './rate-limits/project-rate-limits.ts'
 import { sharedBuckets } from './rate-limits/shared-buckets.ts'
 import { RequestTraces } from './traces/request-traces.ts'
@@ -79,7 +70,28 @@ await runProcess({
     })
     const rateLimits = projectRateLimits(sharedBuckets(redis, names), config, logger)
 
-    const metrics = new Metrics({ app: 'api', version: packageJson.version })
+    const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
+    const reporting: Reporting = stoppedAtEnd(
+      new Reporting({
+        role: 'api',
+        version: packageJson.version,
+        processId: randomUUID(),
+        config,
+        redis,
+        shards: shardCount,
+        registry: registryCheck,
+        checks: [durability, clock],
+        dependencies: () =>
+          shardCount.names.map((shard) => ({
+            name: `shard ${shard.shard}`,
+            failure: () => reporting.gauge.failureOf(shard),
+          })),
+        wallMs: clock.nowMs,
+        monotonicMs,
+        logger,
+      }),
+    )
+    const { metrics, readiness } = reporting
     const { requests: counts, onAdd } = countApi(metrics, config.METRICS_PROJECTS_MAX)
     const queues = shards.map((shard) =>
       resources.adopt(new ChunkQueue(redis, shard, { durable, onAdd }), (queue) => queue.close()),
@@ -96,64 +108,18 @@ await runProcess({
       monotonicMs,
       follow: followChunks(logger, traces),
     })
-    const bytesInFlight = (): number => writer.bytesWaiting
-
-    const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
-    const readiness = (): { ready: boolean; reasons: string[] } => {
-      const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
-      const checks = [durability, registryCheck, clock]
-      const reasons = [...connection, ...checks.flatMap((check) => check.readiness.reasons)]
-      return { ready: reasons.length === 0, reasons }
-    }
-    const reporting = stoppedAtEnd(
-      new Reporting({
-        redis,
-        prefix: config.SLUICE_PREFIX,
-        shards: shardCount,
-        memoryBytes: config.REDIS_MEMORY_BYTES,
-        processId: randomUUID(),
-        role: 'api',
-        host: hostname(),
-        pid: process.pid,
-        version: packageJson.version,
-        readiness,
-        metrics,
-        wallMs: clock.nowMs,
-        monotonicMs,
-        logger,
-      }),
-    )
     const overload = stoppedAtEnd(
       new OverloadMonitor({
-        thresholds: config.overloadThresholds,
+        thresholds: overloadThresholds(config),
         queue: reporting.gauge,
-        bytesInFlight,
         eventLoopDelayMs: measureEventLoopDelay(),
         logger,
         random: Math.random,
       }),
     )
-    const bodies = new BodyBudget({
-      limits: { bytesMax: config.BODIES_BYTES_MAX, projectBytesMax: config.PROJECT_BODIES_BYTES_MAX },
-      logger,
-      random: Math.random,
-    })
+    const bodies = new BodyBudget({ limits: bodyLimits(config), logger, random: Math.random })
     const intake = new Intake(clock.nowMs)
-    exportApi(metrics, { requests: counts, authenticator, intake, overload, bodies, bytesInFlight })
-    const redisCheck = redisDependency(redis)
-    const dependencies = stoppedAtEnd(
-      new Dependencies({
-        checks: () => [
-          redisCheck,
-          ...shardCount.names.map((shard) => ({
-            name: `shard ${shard.shard}`,
-            failure: () => reporting.gauge.failureOf(shard),
-          })),
-        ],
-        monotonicMs,
-      }),
-    )
-    exportProcess(metrics, { readiness, dependencies, registry: registryCheck, logger })
+    exportApi(metrics, { requests: counts, authenticator, intake, overload, bodies })
     const app = buildApp({
       authenticator,
       rateLimits,
@@ -181,23 +147,15 @@ await runProcess({
 
     clock.start()
     const api = await listen(app, { host: config.HOST, port: config.PORT, isShared: isCopy() })
-    for (const part of [usage, durability, registryCheck, dependencies]) part.start()
-    const ops = await startOpsServer({
-      host: config.OPS_HOST,
-      port: config.OPS_PORT,
-      readiness,
-      dependencies: () => dependencies.status,
-      pages: new Map([['/overload', () => ({ ...overload.status, bodies: bodies.status })]]),
-      metrics: metrics.page,
-    })
-    resources.defer(() => ops.close())
     // Released first: requests in flight need all of the above.
     resources.defer(() => api.close())
-    for (const part of [reporting, overload]) part.start()
-    logger.info({ url: api.url, opsUrl: ops.url }, 'listening')
+    for (const part of [usage, durability, registryCheck, overload]) part.start()
+    const pages = new Map([['/overload', () => ({ ...overload.status, bodies: bodies.status })]])
+    const opsUrl = await reporting.start({ pages })
+    logger.info({ url: api.url, opsUrl }, 'listening')
 
     return {
-      opsUrl: ops.url,
+      opsUrl,
       stop: async () => {
         stoppingMs = monotonicMs()
         await resources.disposeAsync()

@@ -6,7 +6,7 @@ import {
   DeadLetters,
   describeError,
   FrameInserter,
-  Installations,
+  installations,
   type QueryWatcher,
   QueryWatch,
   RowCheck,
@@ -14,29 +14,15 @@ import {
   StoredRows,
   watchLimits,
 } from '@sluice/clickhouse'
-import {
-  Dependencies,
-  exportProcess,
-  isCopy,
-  Metrics,
-  redisDependency,
-  Reporting,
-  runCopies,
-  startOpsServer,
-} from '@sluice/ops'
+import { isCopy, Reporting, runCopies } from '@sluice/ops'
 import { BatchLedger, ChunkConsumer, FetchMonitor, type QueueNames, ShardCount } from '@sluice/queue'
 import { Registry, RegistryCheck } from '@sluice/projects'
 import { IdSource } from '@sluice/rows'
 import {
-  connectRedis,
   createLogger,
-  DurabilityCheck,
-  durableRedis,
-  installationNames,
   processClock as clock,
+  openRedis,
   readSettingsOrExit,
-  RedisClock,
-  type RedisConnection,
   runProcess,
   Semaphore,
   TimeoutError,
@@ -44,7 +30,6 @@ import {
 } from '@sluice/runtime'
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
 import packageJson from '../package.json' with { type: 'json' }
 import { traceBatches } from './batch-spans.ts'
 import { HeldBudget } from './collector.ts'
@@ -63,7 +48,6 @@ const config = readSettingsOrExit('worker', () => readWorkerConfig(process.env))
 const logger = createLogger('worker', config.LOG_LEVEL, config.LOG_FORMAT)
 const monotonicMs = (): number => clock.nowMs()
 const { SLUICE_PREFIX: prefix, SHUTDOWN_DEADLINE_MS: deadlineMs } = config
-const { registryPrefix } = installationNames(prefix)
 
 if (config.WORKER_PROCESSES > 1 && !isCopy())
   await runCopies({ logger, config, count: config.WORKER_PROCESSES })
@@ -98,32 +82,22 @@ await runProcess({
       stack.defer(() => traces.close(stoppingMs + deadlineMs / 2))
     }
 
-    const { REDIS_TLS_CA_FILE: tlsCaFile, REDIS_SENTINEL_PASSWORD: sentinelPassword } = config
-    const redisAccess = { tlsCaFile, sentinelPassword }
-    const onError = (error: Error): void => logger.warn({ err: error }, 'redis connection failed')
-    const connect = (options: Parameters<typeof connectRedis>[1]): RedisConnection => {
-      const connection = connectRedis(config.REDIS_URL, { ...redisAccess, ...options })
-      return stack.adopt(connection.on('error', onError), () => connection.disconnect())
-    }
-    const redis = connect({ failFast: false })
-    // A shard that does not respond must not delay the report of the others.
-    const reportingRedis = connect({ failFast: true, commandTimeoutMs: workerLimits.reportTimeoutMs })
-    const durable = closeAtEnd(
-      durableRedis(redis, {
-        ...redisAccess,
-        url: config.REDIS_URL,
-        replicas: config.REDIS_REPLICAS_ACK,
-        waitMs: workerLimits.replicationWaitMs,
-        onError,
-      }),
-    )
-    const redisClock = startLater(
-      new RedisClock({ redis, key: registryPrefix, logger, wallMs: Date.now, monotonicMs }),
-    )
+    const {
+      redis,
+      connect,
+      durable,
+      clock: redisClock,
+      durability,
+      registryPrefix,
+    } = openRedis({
+      resources: stack,
+      config,
+      tuning: { failFast: false },
+      replicationWaitMs: workerLimits.replicationWaitMs,
+      monotonicMs,
+      logger,
+    })
     const wallMs = redisClock.nowMs
-    const durability = startLater(
-      new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, durable, logger }),
-    )
     const fetchMonitor = new FetchMonitor(monotonicMs)
 
     const access = clickhouseAccessFrom(config)
@@ -145,16 +119,16 @@ await runProcess({
     )
 
     const { identity } = new Registry(redis, registryPrefix)
-    const installations = new Installations(clickhouse, watch, prefix)
-    const registryCheck = startLater(new RegistryCheck({ redis, identity, ids: installations, logger }))
+    const ids = installations(clickhouse, watch, prefix)
+    const registryCheck = startLater(new RegistryCheck({ redis, identity, ids, logger }))
 
     const health = new InsertHealth(clock, events)
     const stopping = new AbortController()
     const { signal } = stopping
     const retrier = new Retrier({ logger, signal, clock, random: Math.random, events })
     // Ids of batches and dead letters only need to be unique, and nothing reads the time in them.
-    const ids = new IdSource(Date.now)
-    const makeId = (): string => ids.next()
+    const idSource = new IdSource(Date.now)
+    const makeId = (): string => idSource.next()
     // A lookup may take many queries.
     const lookupWatch: Pick<QueryWatcher, 'run'> = {
       run: (queryId, send) => watch.run(queryId, send).finally(() => progress.ended()),
@@ -229,69 +203,42 @@ await runProcess({
     })
     const progress: Progress = new Progress({ events, shards: () => shards.watched, heldChunks, clock })
 
-    const readiness = (): { ready: boolean; reasons: string[] } => {
-      const checks = [fetchMonitor, watch, durability, registryCheck, redisClock, clickhouseClock]
-      const reasons = [
-        ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),
-        ...checks.flatMap((check) => check.readiness.reasons),
-        ...(health.failure === undefined ? [] : [health.failure]),
-        ...retrier.failures,
-      ]
-      return { ready: reasons.length === 0, reasons }
-    }
-    const redisCheck = redisDependency(redis)
-    const dependencyStates = startLater(
-      new Dependencies({
-        checks: () => [
-          redisCheck,
-          { name: 'clickhouse', failure: () => health.lastError ?? watch.readiness.reasons[0] },
-          ...shards.watched.map(({ names }) => ({
-            name: `shard ${names.shard}`,
-            failure: () => fetchMonitor.failureOf(names.queuePrefix),
-          })),
-        ],
-        monotonicMs,
-      }),
-    )
-    const metrics = new Metrics({ app: 'worker', version: packageJson.version })
-    exportProcess(metrics, { readiness, dependencies: dependencyStates, registry: registryCheck, logger })
-    const recentLag = exportWorker(metrics, events, {
+    const reporting: Reporting = new Reporting({
+      role: 'worker',
+      version: packageJson.version,
+      processId: workerId,
+      config,
+      redis,
+      // A shard that does not respond must not delay the report of the others.
+      reportingRedis: connect({ failFast: true, commandTimeoutMs: workerLimits.reportTimeoutMs }),
+      shards: shardCount,
+      registry: registryCheck,
+      checks: [fetchMonitor, watch, durability, redisClock, clickhouseClock],
+      reasons: () => [...(health.failure === undefined ? [] : [health.failure]), ...retrier.failures],
+      dependencies: () => [
+        { name: 'clickhouse', failure: () => health.lastError ?? watch.readiness.reasons[0] },
+        ...shards.watched.map(({ names }) => ({
+          name: `shard ${names.shard}`,
+          failure: () => fetchMonitor.failureOf(names.queuePrefix),
+        })),
+      ],
+      work: () => ({ chunksHeld: heldChunks(), lag: recentLag.read() }),
+      wallMs,
+      monotonicMs,
+      logger,
+    })
+    stack.defer(() => reporting.stop())
+    const recentLag = exportWorker(reporting.metrics, events, {
       chunksHeld: heldChunks,
       isInserting: () => health.failure === undefined,
       wallMs,
       monotonicMs,
     })
-    startLater(
-      new Reporting({
-        redis: reportingRedis,
-        prefix,
-        shards: shardCount,
-        memoryBytes: config.REDIS_MEMORY_BYTES,
-        processId: workerId,
-        role: 'worker',
-        host: hostname(),
-        pid: process.pid,
-        version: packageJson.version,
-        readiness,
-        work: () => ({ chunksHeld: heldChunks(), lag: recentLag.read() }),
-        metrics,
-        wallMs,
-        monotonicMs,
-        logger,
-      }),
-    )
-    const ops = closeAtEnd(
-      await startOpsServer({
-        host: config.OPS_HOST,
-        port: config.OPS_PORT,
-        readiness,
-        metrics: metrics.page,
-        dependencies: () => dependencyStates.status,
-        isAlive: () => fetchMonitor.isAlive && watch.isAlive && progress.isAlive,
-      }),
-    )
+    const opsUrl = await reporting.start({
+      isAlive: () => fetchMonitor.isAlive && watch.isAlive && progress.isAlive,
+    })
 
-    for (const part of [...parts, shards]) part.start()
+    for (const part of [redisClock, durability, ...parts, shards]) part.start()
     stack.defer(async () => {
       const requeue = setTimeout(
         () => stopping.abort(new RequeueError('stopping')),
@@ -313,10 +260,10 @@ await runProcess({
     void progress.watch(watching.signal)
     // A worker that never could insert learns it before its first batch. Without the clocks, since they may not be known yet.
     queries.frameInserter.insert([], 'probe').catch(() => undefined)
-    logger.info({ opsUrl: ops.url }, 'working')
+    logger.info({ opsUrl }, 'working')
 
     return {
-      opsUrl: ops.url,
+      opsUrl,
       stop: async () => {
         stoppingMs = monotonicMs()
         await stack.disposeAsync()

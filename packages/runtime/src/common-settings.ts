@@ -1,3 +1,5 @@
+import { integer } from './settings.ts'
+
 /** How many processes an app runs: at most as many as the largest common machines have cores. */
 export const processCount = { type: 'integer', minimum: 1, maximum: 32, default: 1 } as const
 
@@ -21,21 +23,14 @@ export const commonSettings = {
     default: '127.0.0.1',
     description: 'The address on which the ops server (health checks) listens.',
   },
-  OPS_PORT: {
-    type: 'integer',
-    minimum: 0,
-    maximum: 65_535,
-    default: 0,
-    description: 'The port of the ops server. 0 selects a free port.',
-  },
-  SHUTDOWN_DEADLINE_MS: {
-    type: 'integer',
-    minimum: 100,
-    maximum: 600_000,
-    default: 8_000,
-    description:
-      'The time in ms that a process has to finish its work after SIGTERM. Then it exits, and other processes recover the rest.',
-  },
+  OPS_PORT: integer(
+    { minimum: 0, maximum: 65_535, default: 0 },
+    'The port of the ops server. 0 selects a free port.',
+  ),
+  SHUTDOWN_DEADLINE_MS: integer(
+    { minimum: 100, maximum: 600_000, default: 8_000 },
+    'The time in ms that a process has to finish its work after SIGTERM. Then it exits, and other processes recover the rest.',
+  ),
 } as const
 
 export const redisSettings = {
@@ -60,29 +55,23 @@ export const redisSettings = {
     description:
       'If true, a process is ready even if Redis may lose or evict acknowledged entries: without `appendonly yes`, `appendfsync always` and `maxmemory-policy noeviction`.',
   },
-  REDIS_MEMORY_BYTES: {
-    type: 'integer',
-    minimum: 1_048_576,
-    default: 1_073_741_824,
-    description: 'Memory budget that the API assumes for a Redis server without `maxmemory`, in bytes.',
-  },
-  REDIS_REPLICAS_ACK: {
-    type: 'integer',
-    minimum: 0,
-    maximum: 8,
-    default: 0,
-    description:
-      'How many replicas must have an entry on disk before it is acknowledged: all replicas that each primary has. 0 means that a failover may lose and duplicate entries. See docs/scaling.md.',
-  },
-  QUEUE_SHARDS: {
-    type: 'integer',
-    minimum: 1,
-    // The shards of a worker share its memory. With more shards, no shard could hold the chunks of a batch.
-    maximum: 32,
-    default: 1,
-    description:
-      'The number of queues over which chunks are distributed. All processes need the same number, except during a change of it. See docs/scaling.md.',
-  },
+  REDIS_MEMORY_BYTES: integer(
+    { minimum: 1_048_576, default: 1_073_741_824 },
+    'Memory budget that the API assumes for a Redis server without `maxmemory`, in bytes.',
+  ),
+  REDIS_REPLICAS_ACK: integer(
+    { minimum: 0, maximum: 8, default: 0 },
+    'How many replicas must have an entry on disk before it is acknowledged: all replicas that each primary has. 0 means that a failover may lose and duplicate entries. See docs/scaling.md.',
+  ),
+  QUEUE_SHARDS: integer(
+    {
+      minimum: 1,
+      // The shards of a worker share its memory. With more shards, no shard could hold the chunks of a batch.
+      maximum: 32,
+      default: 1,
+    },
+    'The number of queues over which chunks are distributed. All processes need the same number, except during a change of it. See docs/scaling.md.',
+  ),
   SLUICE_PREFIX: {
     type: 'string',
     pattern: '^[A-Za-z0-9_.-]{1,64}$',

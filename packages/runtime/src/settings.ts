@@ -21,6 +21,14 @@ export type SettingsOf<Schema extends SettingsSchema> = FromSchema<{
   readonly additionalProperties: false
 }>
 
+/** The schema of a setting that is a whole number. */
+export const integer = <
+  const Rule extends { readonly minimum: number; readonly maximum?: number; readonly default?: number },
+>(
+  rule: Rule,
+  description: string,
+) => ({ type: 'integer', ...rule, description }) as const
+
 const INTEGER = /^-?\d{1,15}$/
 
 /**

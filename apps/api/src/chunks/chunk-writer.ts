@@ -197,7 +197,6 @@ export class ChunkWriter {
   /** The mean of the rows that were sent, at the time of the last add. */
   #rowsPerS = 0
   #sentMs = Number.NEGATIVE_INFINITY
-  #bytesWaiting = 0
 
   constructor(options: ChunkWriterOptions) {
     this.#options = options
@@ -247,11 +246,6 @@ export class ChunkWriter {
     }
   }
 
-  /** Bytes of rows that wait or are in flight. */
-  get bytesWaiting(): number {
-    return this.#bytesWaiting
-  }
-
   async #writeRecorded(
     lane: Lane,
     { name, quota, record, rows }: RecordedWrite,
@@ -297,7 +291,6 @@ export class ChunkWriter {
     gathering.add(rows)
     if (gathering.followed !== undefined && rows.count > 0)
       gathering.followed.gather(origin, rows.count, gathering.blocks.subarray(-rows.byteLength))
-    this.#bytesWaiting += rows.byteLength
     this.#scheduleTurn(lane)
   }
 
@@ -342,7 +335,7 @@ export class ChunkWriter {
   }
 
   async #send(lane: Lane, gathering: Gathering): Promise<void> {
-    const { bytes, followed, records, sinceMs, stored } = gathering
+    const { followed, records, sinceMs, stored } = gathering
     lane.addsInFlight += 1
     try {
       const deadlineMs = sinceMs + chunkLimits.addDeadlineMs
@@ -359,7 +352,6 @@ export class ChunkWriter {
       stored.reject(error)
     } finally {
       lane.addsInFlight -= 1
-      this.#bytesWaiting -= bytes
       this.#sendDue(lane)
     }
   }

@@ -54,7 +54,6 @@ export interface CountingParts {
   readonly intake: Pick<Intake, 'invalidEntries'>
   readonly overload: Pick<OverloadMonitor, 'status'>
   readonly bodies: Pick<BodyBudget, 'status'>
-  readonly bytesInFlight: () => number
 }
 
 type Read = Parameters<Metrics['counter']>[1]
@@ -62,7 +61,7 @@ type Signal = OverloadStatus['signals'][OverloadReason]
 
 /** Exports the counts of an API process. docs/metrics.md describes each. */
 export function exportApi(metrics: Metrics, parts: CountingParts): void {
-  const { requests, authenticator, intake, overload, bodies, bytesInFlight } = parts
+  const { requests, authenticator, intake, overload, bodies } = parts
   const lookups: Read = () => [
     [['hit'], authenticator.cacheHits],
     [['miss'], authenticator.cacheMisses],
@@ -99,7 +98,6 @@ export function exportApi(metrics: Metrics, parts: CountingParts): void {
         return value === null ? [] : [[[reason], value] as const]
       })
     })
-  metrics.gauge({ name: 'sluice_bytes_in_flight', help: 'Bytes of rows that wait for Redis.' }, bytesInFlight)
   metrics.gauge(
     { name: 'sluice_body_bytes_held', help: 'Bytes of request bodies and their rows in memory.' },
     () => bodies.status.bytes,
