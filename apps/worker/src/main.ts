@@ -7,7 +7,6 @@ import {
   describeError,
   FrameInserter,
   installations,
-  type QueryWatcher,
   QueryWatch,
   RowCheck,
   RowInserter,
@@ -36,7 +35,6 @@ import { HeldBudget } from './collector.ts'
 import { readWorkerConfig } from './config.ts'
 import { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
-import { Progress } from './progress.ts'
 import { RejectedProjects } from './rejected-projects.ts'
 import { RequeueError, Retrier } from './retrier.ts'
 import { fetchLimits } from './shard.ts'
@@ -129,14 +127,10 @@ await runProcess({
     // Ids of batches and dead letters only need to be unique, and nothing reads the time in them.
     const idSource = new IdSource(Date.now)
     const makeId = (): string => idSource.next()
-    // A lookup may take many queries.
-    const lookupWatch: Pick<QueryWatcher, 'run'> = {
-      run: (queryId, send) => watch.run(queryId, send).finally(() => progress.ended()),
-    }
     const queries = observeQueries(events, clock, {
       beforeAttempt: () => clickhouseClock.check(),
       frameInserter: new FrameInserter(clickhouse, watch),
-      storedRows: new StoredRows(clickhouse, wallMs, lookupWatch),
+      storedRows: new StoredRows(clickhouse, wallMs, watch),
     })
     const insertOnce = {
       areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
@@ -201,7 +195,6 @@ await runProcess({
       clock,
       logger,
     })
-    const progress: Progress = new Progress({ events, shards: () => shards.watched, heldChunks, clock })
 
     const reporting: Reporting = new Reporting({
       role: 'worker',
@@ -217,7 +210,7 @@ await runProcess({
       reasons: () => [...(health.failure === undefined ? [] : [health.failure]), ...retrier.failures],
       dependencies: () => [
         { name: 'clickhouse', failure: () => health.lastError ?? watch.readiness.reasons[0] },
-        ...shards.watched.map(({ names }) => ({
+        ...shards.names.map((names) => ({
           name: `shard ${names.shard}`,
           failure: () => fetchMonitor.failureOf(names.queuePrefix),
         })),
@@ -235,7 +228,7 @@ await runProcess({
       monotonicMs,
     })
     const opsUrl = await reporting.start({
-      isAlive: () => fetchMonitor.isAlive && watch.isAlive && progress.isAlive,
+      isAlive: () => fetchMonitor.isAlive && watch.isAlive,
     })
 
     for (const part of [redisClock, durability, ...parts, shards]) part.start()
@@ -254,10 +247,6 @@ await runProcess({
         clearTimeout(requeue)
       }
     })
-    const watching = new AbortController()
-    stack.defer(() => watching.abort())
-    // If it rejects, the process ends.
-    void progress.watch(watching.signal)
     // A worker that never could insert learns it before its first batch. Without the clocks, since they may not be known yet.
     queries.frameInserter.insert([], 'probe').catch(() => undefined)
     logger.info({ opsUrl }, 'working')

@@ -62,7 +62,6 @@ export class Shard {
   #bytes = 0
   #isWaitingForSlot = false
   #hasGivenUp = false
-  #loopedAtMs: number
 
   constructor(options: ShardOptions) {
     const { config, chunkBudget, byteBudget } = options
@@ -75,17 +74,11 @@ export class Shard {
     })
     this.#chunkShare = chunkBudget.share()
     this.#byteShare = byteBudget.share()
-    this.#loopedAtMs = options.clock.nowMs()
     this.#running = this.#run()
   }
 
   get heldChunks(): number {
     return this.#options.consumer.heldChunks
-  }
-
-  /** When the last round of its loop ended. */
-  get loopedAtMs(): number {
-    return this.#loopedAtMs
   }
 
   /** Resolves when everything that was fetched is delivered or returned. */
@@ -106,7 +99,6 @@ export class Shard {
       await this.#returnAfterGivingUp()
       if (!this.#isStopping && clock.nowMs() >= fetchAtMs) fetchAtMs = clock.nowMs() + (await this.#fetch())
       this.#deliverDue()
-      this.#loopedAtMs = clock.nowMs()
       if (!this.#isDone) await clock.sleep(this.#restMs(fetchAtMs), this.#wake.signal)
     }
   }

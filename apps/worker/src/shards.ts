@@ -3,7 +3,6 @@ import type { Logger, MonotonicClock } from '@sluice/runtime'
 import { BatchDelivery, type BatchDeliveryDependencies } from './batch-delivery.ts'
 import { BatchSplitter, type BatchSplitterDependencies } from './batch-splitter.ts'
 import { BatchStages, type BatchStagesDependencies } from './batch-stages.ts'
-import type { WatchedShard } from './progress.ts'
 import { Shard, type ShardOptions } from './shard.ts'
 
 /** A new shard is served within this time. Rows of it wait this much longer, once. */
@@ -38,7 +37,7 @@ export function startShard(queue: ShardQueue, shard: number, dependencies: Shard
   return new Shard({ ...shared, delivery: new BatchDelivery({ ...shared, stages }) })
 }
 
-type RunningShard = Pick<Shard, 'heldChunks' | 'loopedAtMs' | 'stop'>
+type RunningShard = Pick<Shard, 'heldChunks' | 'stop'>
 
 export interface ServedShardsOptions {
   readonly shards: Pick<ShardCount, 'names' | 'refresh' | 'isEmpty'>
@@ -69,12 +68,9 @@ export class ServedShards {
     void this.#follow()
   }
 
-  /** The shards that are served now, with a question to their Redis. */
-  get watched(): WatchedShard[] {
-    const { shards } = this.#options
-    return Array.from(this.#running, ([names, { loopedAtMs }]) => {
-      return { names, loopedAtMs, askRedis: () => shards.isEmpty(names) }
-    })
+  /** The shards that are served now. */
+  get names(): QueueNames[] {
+    return [...this.#running.keys()]
   }
 
   get heldChunks(): number {
