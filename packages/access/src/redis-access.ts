@@ -1,5 +1,5 @@
 import { type ApiKeyRecord, Registry, RegistryCheck } from '@sluice/projects'
-import { keepSubscribed, openRedis, type OpenRedisOptions } from '@sluice/runtime'
+import { openRedis, type OpenRedisOptions } from '@sluice/runtime'
 import { Authenticator } from './authenticator.ts'
 import { KeyUsage } from './key-usage.ts'
 
@@ -9,15 +9,11 @@ export interface RedisAccessOptions extends Omit<OpenRedisOptions, 'tuning'> {
   readonly commandTimeoutMs: number
 }
 
-/**
- * Connects a process with an HTTP API to Redis, and authenticates by its registry. Changes of keys take effect at once while the process is
- * subscribed to them. The clock and the checks are to be started.
- */
+/** Connects a process with an HTTP API to Redis, and authenticates by its registry. The clock and the checks are to be started. */
 export function openRedisAccess({ scope, commandTimeoutMs, ...options }: RedisAccessOptions) {
   const { resources, monotonicMs, logger } = options
   const opened = openRedis({ ...options, tuning: { failFast: true, commandTimeoutMs } })
   const { redis, clock, registryPrefix } = opened
-  const subscriber = opened.connect({ failFast: false })
   const registry = new Registry(redis, registryPrefix, clock.nowMs)
   const registryCheck = resources.adopt(
     new RegistryCheck({ redis, identity: registry.identity, logger }),
@@ -25,11 +21,5 @@ export function openRedisAccess({ scope, commandTimeoutMs, ...options }: RedisAc
   )
   const usage = resources.adopt(new KeyUsage(registry.keys, logger), (started) => started.close())
   const authenticator = new Authenticator(registry, { scope, usage, wallMs: clock.nowMs, monotonicMs })
-  subscriber.on('message', (_channel: string, change: string) => authenticator.invalidate(change))
-  resources.defer(
-    keepSubscribed(subscriber, registry.changesChannel, (error) => {
-      logger.warn({ err: error }, 'not subscribed to key changes; they take effect when caches expire')
-    }),
-  )
   return { ...opened, registry, registryCheck, usage, authenticator }
 }
