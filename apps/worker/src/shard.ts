@@ -6,7 +6,6 @@ import type { WorkerConfig } from './config.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import type { RejectedProjects } from './rejected-projects.ts'
-import type { Emit } from './worker-events.ts'
 
 /** How chunks are fetched. */
 export const fetchLimits = {
@@ -36,7 +35,6 @@ export interface ShardOptions {
   readonly byteBudget: Pick<HeldBudget, 'share'>
   /** Inserts no rows, to learn whether ClickHouse accepts inserts. */
   readonly insertNothing: () => Promise<unknown>
-  readonly events: Emit
   readonly clock: MonotonicClock
   /** `fetchLimits`, except in tests. */
   readonly fetchLimits: Readonly<Record<keyof typeof fetchLimits, number>>
@@ -182,16 +180,13 @@ export class Shard {
   }
 
   async #deliver(): Promise<void> {
-    const { clock, delivery, events } = this.#options
+    const { clock, delivery } = this.#options
     // When the worker gives up, the slots of its failed inserts become free. Nothing else may be claimed in them.
     await this.#returnAfterGivingUp()
-    const nowMs = clock.nowMs()
-    const { sinceMs = nowMs } = this.#collector
-    const chunks = this.#collector.take(nowMs)
+    const chunks = this.#collector.take(clock.nowMs())
     this.#isWaitingForSlot = false
     this.#wake.abort()
     if (chunks === undefined) return
-    events.emit('batch taken', nowMs - sinceMs)
     await delivery.deliver(chunks)
     this.#hold(chunks, -1)
   }

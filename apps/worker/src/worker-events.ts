@@ -24,8 +24,6 @@ export interface Step {
 }
 
 export interface WorkerEventMap {
-  /** A batch is about to be claimed, this long after its first chunk was fetched. */
-  'batch taken': [waitMs: number]
   'step started': [step: Step]
   'step ended': [step: Step, result: { readonly to: Stage } | { readonly error: unknown }]
   'repair started': []

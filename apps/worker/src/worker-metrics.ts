@@ -8,14 +8,11 @@ const ERROR_CODES_MAX = 50
 /** The code names a few operations that are retried. */
 const RETRIED_STEPS_MAX = 20
 
-/** A batch waits for at most `BATCH_WAIT_MS`, and then for an insert slot. */
-const WAIT_BUCKETS_S = [0.05, 0.1, 0.25, 0.5, 0.75, 1, 2, 5, 10, 30, 60]
 /** An insert is given up after a minute without a response. */
 const INSERT_BUCKETS_S = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 /** From a batch that did not wait to a backlog of a day. */
 const LAG_BUCKETS_S = [0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400]
 const ROWS_BUCKETS = [1, 10, 100, 1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000]
-const BYTES_BUCKETS = [1_000, 10_000, 100_000, 1_000_000, 4_000_000, 16_000_000, 64_000_000]
 
 /** The state of a worker that metrics show. */
 export interface WorkerState {
@@ -43,14 +40,6 @@ export function exportWorker(metrics: Metrics, events: WorkerEvents, state: Work
     { name: 'sluice_batch_rows', help: 'Rows of each batch that was stored.' },
     ROWS_BUCKETS,
   )
-  const batchBytes = metrics.histogram(
-    { name: 'sluice_batch_bytes', help: 'Bytes of its rows before compression.' },
-    BYTES_BUCKETS,
-  )
-  const batchWait = metrics.histogram(
-    { name: 'sluice_batch_wait_seconds', help: 'From the fetch of the first chunk of a batch to its claim.' },
-    WAIT_BUCKETS_S,
-  )
   const lag = metrics.histogram(
     {
       name: 'sluice_lag_seconds',
@@ -58,10 +47,8 @@ export function exportWorker(metrics: Metrics, events: WorkerEvents, state: Work
     },
     LAG_BUCKETS_S,
   )
-  events.on('batch taken', (waitMs) => batchWait(waitMs / 1_000))
   events.on('batch stored', (chunks) => {
     batchRows(chunks.reduce((sum, { rows }) => sum + rows, 0))
-    batchBytes(chunks.reduce((sum, { bytes }) => sum + bytes, 0))
     const nowMs = wallMs()
     for (const { id } of chunks) {
       const seconds = Math.max(0, nowMs - idTimeMs(id)) / 1_000

@@ -52,9 +52,6 @@ export class Authenticator {
   readonly #last = new WeakMap<object, { readonly header: string; readonly keyHash: string }>()
   readonly #failedAttempts = new FailedAttempts()
   readonly #options: AuthenticatorOptions
-  /** Requests whose API key was cached, and requests whose key was not. */
-  cacheHits = 0
-  cacheMisses = 0
   /** Valid keys that Redis had, and does not have any more. */
   keysLost = 0
 
@@ -87,10 +84,7 @@ export class Authenticator {
     client: { readonly ip: string },
     identified?: (project: Project) => void,
   ): Promise<Project> {
-    const cached = this.#peek(keyHash)
-    if (cached === undefined) this.cacheMisses += 1
-    else this.cacheHits += 1
-    const credential = cached ?? (await this.#lookUp(keyHash, client.ip))
+    const credential = this.#peek(keyHash) ?? (await this.#lookUp(keyHash, client.ip))
     if (credential === 'unknown' || !this.#isValid(credential)) throw unauthorized()
     const { record, project } = credential
     if (project !== undefined) identified?.(project)

@@ -1,7 +1,7 @@
 import type { ShardCount } from '@sluice/queue'
 import {
   type commonSettings,
-  type ProcessLogger,
+  type Logger,
   type Readiness,
   type RedisConnection,
   type redisSettings,
@@ -39,7 +39,7 @@ export interface ReportingOptions extends Pick<
   readonly dependencies?: () => readonly DependencyCheck[]
   /** The clock of the chunks' ids. */
   readonly wallMs: () => number
-  readonly logger: ProcessLogger
+  readonly logger: Logger
 }
 
 /** What each process shows operators: its ops server, its metrics and those of the queues, and itself, for `sluice status`. */
@@ -116,7 +116,7 @@ export class Reporting {
 
   /** docs/metrics.md describes each metric. */
   #exportProcess(): void {
-    const { registry, logger } = this.#options
+    const { registry } = this.#options
     const { metrics } = this
     metrics.gauge({ name: 'sluice_ready', help: '1 if /readyz answers 200.' }, () =>
       Number(this.readiness().ready),
@@ -128,10 +128,6 @@ export class Reporting {
     metrics.gauge(
       { name: 'sluice_registry_lost', help: '1 if Redis has lost its projects, or has others.' },
       () => Number(!registry.readiness.ready),
-    )
-    metrics.counter(
-      { name: 'sluice_log_lines_dropped_total', help: 'Repeated log lines that were not written.' },
-      () => logger.logLinesDropped,
     )
   }
 }

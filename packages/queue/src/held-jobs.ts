@@ -131,7 +131,9 @@ export function keepLocks(
     })
   const tasks = [
     repeat(lockDurationMs / RENEWALS_PER_LOCK, 'locks not renewed', renewAll),
-    repeat(stalledCheckMs, 'stalled jobs not requeued', () => checkStalled(STALLED_COUNT_MAX, stalledCheckMs)),
+    repeat(stalledCheckMs, 'stalled jobs not requeued', () =>
+      checkStalled(STALLED_COUNT_MAX, stalledCheckMs),
+    ),
   ]
   return () => {
     for (const task of tasks) task.stop()

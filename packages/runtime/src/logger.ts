@@ -11,8 +11,6 @@ export type { Logger } from 'pino'
 export type LogFormat = 'auto' | 'json' | 'pretty'
 
 export interface ProcessLogger extends Logger {
-  /** Repeated lines that were not written since the process started. Their number is in the log. */
-  readonly logLinesDropped: number
   /** Writes the numbers of repeated lines that are not written yet. To be called before the process exits. */
   readonly reportRepeated: () => void
 }
@@ -58,10 +56,7 @@ export function createLogger(name: string, level: string, format: LogFormat = 'a
     },
   }
   const logger = pino(options, formattedOutput(process.stdout, format))
-  return Object.defineProperties(logger, {
-    logLinesDropped: { get: () => limiter.linesDropped },
-    reportRepeated: { value: () => limiter.flush() },
-  }) as ProcessLogger
+  return Object.assign(logger, { reportRepeated: () => limiter.flush() })
 }
 
 function objectOf(fields: unknown): object {

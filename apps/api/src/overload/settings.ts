@@ -2,12 +2,7 @@ import { integer, type SettingsOf } from '@sluice/runtime'
 import { BODY_LIMITS_MIN, type BodyLimits } from './body-budget.ts'
 
 /** Why requests are rejected, in order of precedence if there are several reasons. */
-export const overloadReasons = [
-  'redis_memory',
-  'queue_depth',
-  'queue_age',
-  'event_loop_delay',
-] as const
+export const overloadReasons = ['redis_memory', 'queue_depth', 'queue_age', 'event_loop_delay'] as const
 
 export type OverloadReason = (typeof overloadReasons)[number]
 
