@@ -40,7 +40,7 @@ export function startShard(queue: ShardQueue, shard: number, dependencies: Shard
 type RunningShard = Pick<Shard, 'heldChunks' | 'stop'>
 
 export interface ServedShardsOptions {
-  readonly shards: Pick<ShardCount, 'names' | 'refresh' | 'isEmpty'>
+  readonly shards: Pick<ShardCount, 'names' | 'refresh'>
   readonly start: (names: QueueNames) => RunningShard
   readonly clock: Pick<MonotonicClock, 'sleep'>
   readonly logger: Logger
@@ -53,8 +53,6 @@ export interface ServedShardsOptions {
 export class ServedShards {
   readonly #options: ServedShardsOptions
   readonly #running = new Map<QueueNames, RunningShard>()
-  /** Shards beyond the setting that have not been found empty yet. */
-  readonly #retired = new Set<QueueNames>()
   readonly #stopping = new AbortController()
 
   constructor(options: ServedShardsOptions) {
@@ -100,12 +98,6 @@ export class ServedShards {
     for (const names of shards.names.slice(this.#running.size)) {
       logger.info({ shard: names.shard }, 'serving a shard above QUEUE_SHARDS')
       this.#running.set(names, start(names))
-      this.#retired.add(names)
-    }
-    for (const names of this.#retired) {
-      if (!(await shards.isEmpty(names))) continue
-      logger.info({ shard: names.shard }, 'a shard above QUEUE_SHARDS is empty')
-      this.#retired.delete(names)
     }
   }
 }

@@ -44,14 +44,12 @@ describe('the served shards', () => {
   let logged: [fields: unknown, message: string][]
   /** What Redis knows. */
   let names: readonly QueueNames[]
-  let empty: Set<number>
   let refresh: () => Promise<void>
   let clock: TestClock
 
   beforeEach(() => {
     ;[started, stopped, logged] = [[], [], []]
     names = shardNames('test', 1)
-    empty = new Set()
     refresh = () => Promise.resolve()
     clock = new TestClock()
   })
@@ -69,7 +67,6 @@ describe('the served shards', () => {
           return names
         },
         refresh: () => refresh(),
-        isEmpty: ({ shard }) => Promise.resolve(empty.has(shard)),
       },
       start: ({ shard }) => {
         started.push(shard)
@@ -115,18 +112,15 @@ describe('the served shards', () => {
     expect(stopped).toEqual([0, 1, 2, 3])
   })
 
-  it('are logged once when a retired one is served, and once when it is empty, also after an error of Redis', async () => {
+  it('are logged once when a retired one is served, also after an error of Redis', async () => {
     refresh = () => Promise.reject(new Error('NOPERM'))
     await serve()
     learn(2)
-    await nextRefresh()
-    empty.add(1)
     await nextRefresh()
     await nextRefresh()
     expect(logged).toEqual([
       [{ err: expect.any(Error) }, 'retired shards not read'],
       [{ shard: 1 }, 'serving a shard above QUEUE_SHARDS'],
-      [{ shard: 1 }, 'a shard above QUEUE_SHARDS is empty'],
     ])
   })
 })
