@@ -7,7 +7,6 @@ import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
 import packageJson from '../package.json' with { type: 'json' }
 import { buildApp } from './app.ts'
-import { followChunks } from './chunks/chunk-follower.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
 import { connectionLimits } from './connections/connection-limits.ts'
@@ -106,7 +105,7 @@ await runProcess({
         perProjectMax: config.IDEMPOTENCY_KEYS_PER_PROJECT_MAX,
       },
       monotonicMs,
-      follow: followChunks(logger, traces),
+      traces,
     })
     const overload = stoppedAtEnd(
       new OverloadMonitor({

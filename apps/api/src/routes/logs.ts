@@ -66,11 +66,11 @@ async function takeEntries(
   if (charged !== undefined) await charged
   held.hold(parsed.rows.byteLength)
   if (identity === undefined) {
-    if (parsed.rows.count > 0) await writer.write(parsed.rows, admission)
+    if (parsed.rows.count > 0) await writer.write(parsed.rows, admission.span)
     admission.acknowledge(accepted, parsed.rows.count, counts)
     return parsed.answer
   }
-  const keyed = { projectId: project.id, ...identity, parsed, origin: admission }
+  const keyed = { projectId: project.id, ...identity, parsed, span: admission.span }
   const { answer, isReplay } = await writeOnce(keyed)
   if (isReplay) admission.markReplay(counts)
   admission.acknowledge(accepted, isReplay ? 0 : parsed.rows.count, counts)
@@ -94,6 +94,6 @@ function store<Scope>(parsed: ParsedRequest<Scope>, admission: Admission, writer
   if (charged !== undefined || admission.identity !== undefined)
     return { charged, parsed: { ...parsed, rows: rows.copy() } }
   admission.held.hold(rows.byteLength)
-  const stored = rows.count > 0 ? writer.write(rows, admission) : Promise.resolve()
+  const stored = rows.count > 0 ? writer.write(rows, admission.span) : Promise.resolve()
   return { answer, rows: rows.count, stored }
 }

@@ -18,13 +18,6 @@ export const sampleSettings = {
   },
 } as const
 
-/** Where the rows of a request come from. */
-export interface RequestOrigin {
-  readonly id: string
-  /** Null if the request is not traced. */
-  readonly span: Span | null
-}
-
 export interface RequestTracesOptions {
   readonly traces: Traces
   /** The part of the requests without a valid `traceparent` that is traced, 0 to 1. */
