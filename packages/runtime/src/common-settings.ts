@@ -11,13 +11,6 @@ export const commonSettings = {
     default: 'info',
     description: 'The lowest level that is logged.',
   },
-  LOG_FORMAT: {
-    type: 'string',
-    enum: ['auto', 'json', 'pretty'],
-    default: 'auto',
-    description:
-      'The format of the log: lines of JSON, or `pretty` ones for people. `auto` is `pretty` on a terminal. See docs/logs.md.',
-  },
   OPS_HOST: {
     type: 'string',
     default: '127.0.0.1',
