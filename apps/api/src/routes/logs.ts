@@ -5,7 +5,6 @@ import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import { logsPaths } from '../http-contract.ts'
 import type { ParsedRequest } from '../intake/intake.ts'
 import type { AnswerCount } from '../metrics/request-counts.ts'
-import { logsOperation } from '../openapi/operations.ts'
 import { OTLP_PROTOBUF, readJson, readProtobuf, rejectOtlp } from '../protocols/otlp/otlp.ts'
 import type { Admission, IntakeDependencies } from './admission.ts'
 import { rejectOtherMethods } from './protocols.ts'
@@ -27,7 +26,7 @@ export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies
     const accepted = counts.countOf(url, 'POST', 202)
     const countOf = (status: number): AnswerCount =>
       status === 202 ? accepted : counts.countOf(url, 'POST', status)
-    app.post(url, { config: { reject: rejectOtlp, operation: logsOperation(url) } }, (request, reply) =>
+    app.post(url, { config: { reject: rejectOtlp } }, (request, reply) =>
       receive(
         request,
         reply,
