@@ -1,13 +1,14 @@
-import { parseTrustedProxies } from '@sluice/access'
+import { parseTrustedProxies, proxySettings } from '@sluice/access'
 import {
   canSharePorts,
   commonSettings,
-  integer,
+  integerSetting,
   processCount,
   readSettings,
   redisSettings,
   SettingsError,
   type SettingsOf,
+  stringSetting,
 } from '@sluice/runtime'
 import { traceSettings } from '@sluice/traces'
 import { overloadSettings } from './overload/settings.ts'
@@ -21,18 +22,17 @@ export const apiSettings = {
   ...rateLimitSettings,
   ...traceSettings,
   ...sampleSettings,
-  HOST: {
-    type: 'string',
-    default: '127.0.0.1',
-    description: 'Address on which the API listens; use 0.0.0.0 in a container.',
-  },
-  PORT: integer({ minimum: 0, maximum: 65_535, default: 3000 }, 'TCP port on which the API listens.'),
+  HOST: stringSetting(
+    { default: '127.0.0.1' },
+    'Address on which the API listens; use 0.0.0.0 in a container.',
+  ),
+  PORT: integerSetting({ minimum: 0, maximum: 65_535, default: 3000 }, 'TCP port on which the API listens.'),
   API_PROCESSES: {
     ...processCount,
     description:
       'How many processes the API runs on its port. More than one needs Linux. See docs/scaling.md.',
   },
-  IDEMPOTENCY_WINDOW_SECONDS: integer(
+  IDEMPOTENCY_WINDOW_SECONDS: integerSetting(
     {
       // A window shorter than a client's retries is useless; a window above a day only costs memory.
       minimum: 60,
@@ -41,7 +41,7 @@ export const apiSettings = {
     },
     'How long the API remembers an idempotency key, in seconds.',
   ),
-  IDEMPOTENCY_KEYS_PER_PROJECT_MAX: integer(
+  IDEMPOTENCY_KEYS_PER_PROJECT_MAX: integerSetting(
     {
       // Each of up to 32 shards has an equal share.
       minimum: 1_000,
@@ -57,16 +57,11 @@ export const apiSettings = {
     description:
       'If false, the API does not serve the page `/docs`. The OpenAPI document `/openapi.json` remains available.',
   },
-  METRICS_PROJECTS_MAX: integer(
+  METRICS_PROJECTS_MAX: integerSetting(
     { minimum: 0, maximum: 10_000, default: 0 },
     'How many projects have a metric of their own, `sluice_project_entries_accepted_total`. Those above it are counted as `other`. 0: none has.',
   ),
-  TRUST_PROXY: {
-    type: 'string',
-    description:
-      'Proxies whose X-Forwarded-For header is trusted: a comma-separated list of addresses, CIDR ranges, ' +
-      '`loopback`, `linklocal` and `uniquelocal`.',
-  },
+  ...proxySettings,
 } as const
 
 export interface ApiConfig extends SettingsOf<typeof apiSettings> {

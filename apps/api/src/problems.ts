@@ -16,7 +16,6 @@ declare module 'fastify' {
  * detail is usually the same has it here, because the OpenAPI document shows it as well.
  */
 export const problems = {
-  ...commonProblems,
   invalid_json: { status: 400, title: 'The body is not valid JSON' },
   invalid_utf8: { status: 400, title: 'The body is not valid UTF-8', detail: 'The body must be UTF-8.' },
   invalid_protobuf: { status: 400, title: 'The body is not valid Protocol Buffers' },
@@ -34,7 +33,6 @@ export const problems = {
     title: 'The idempotency key is malformed',
     detail: 'An Idempotency-Key is 1 to 255 visible ASCII characters, sent once.',
   },
-  not_found: { ...commonProblems.not_found, detail: 'Send logs to /v1/logs.' },
   method_not_allowed: {
     status: 405,
     title: 'The method is not allowed for this path',
@@ -73,6 +71,8 @@ export const problems = {
     detail:
       'Send a Content-Length or "Transfer-Encoding: chunked". Compress the content with Content-Encoding.',
   },
+  ...commonProblems,
+  not_found: { ...commonProblems.not_found, detail: 'Send logs to /v1/logs.' },
 } as const satisfies Record<string, { status: number; title: string; detail?: string }>
 
 export type ProblemCode = keyof typeof problems

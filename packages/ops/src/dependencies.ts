@@ -33,7 +33,7 @@ export interface DependenciesOptions {
  */
 export class Dependencies {
   readonly #options: DependenciesOptions
-  readonly #known = new Map<string, { isUp: boolean; sinceMs: number; lastError: string | undefined }>()
+  #known = new Map<string, { isUp: boolean; sinceMs: number; lastError: string | undefined }>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: DependenciesOptions) {
@@ -51,19 +51,13 @@ export class Dependencies {
 
   check(): void {
     const nowMs = this.#options.monotonicMs()
-    const checks = this.#options.checks()
-    const names = new Set(checks.map(({ name }) => name))
-    for (const name of this.#known.keys()) if (!names.has(name)) this.#known.delete(name)
-    for (const { name, failure } of checks) {
-      const error = failure()
+    const known = this.#options.checks().map(({ name, failure }) => {
+      const [error, before] = [failure(), this.#known.get(name)]
       const isUp = error === undefined
-      const before = this.#known.get(name)
-      this.#known.set(name, {
-        isUp,
-        sinceMs: before?.isUp === isUp ? before.sinceMs : nowMs,
-        lastError: error ?? before?.lastError,
-      })
-    }
+      const sinceMs = before?.isUp === isUp ? before.sinceMs : nowMs
+      return [name, { isUp, sinceMs, lastError: error ?? before?.lastError }] as const
+    })
+    this.#known = new Map(known)
   }
 
   /** The present states, in the order of the checks. */

@@ -1,4 +1,4 @@
-import { integer, type SettingsOf } from '@sluice/runtime'
+import { integerSetting, type SettingsOf } from '@sluice/runtime'
 import { BODY_LIMITS_MIN, type BodyLimits } from './body-budget.ts'
 
 /** Why requests are rejected, in order of precedence if there are several reasons. */
@@ -21,23 +21,23 @@ const PROJECT_SHARE = 2 / 3
  * the batches that they claim. For that reason the mark on its memory cannot be above 95 %.
  */
 export const overloadSettings = {
-  REDIS_MEMORY_HIGH_PERCENT: integer(
+  REDIS_MEMORY_HIGH_PERCENT: integerSetting(
     { minimum: 2, maximum: 95, default: 80 },
     'Memory use of Redis at which the API starts to reject entries, in percent of `maxmemory` or REDIS_MEMORY_BYTES.',
   ),
-  QUEUE_HIGH_JOBS: integer(
+  QUEUE_HIGH_JOBS: integerSetting(
     { minimum: 2, default: 5_000_000 },
     'Number of chunks in the queue, waiting or in hand, at which the API starts to reject entries.',
   ),
-  QUEUE_AGE_HIGH_S: integer(
+  QUEUE_AGE_HIGH_S: integerSetting(
     { minimum: 2, default: 86_400 },
     'Age of the oldest chunk in the queue at which the API starts to reject entries, in seconds.',
   ),
-  EVENT_LOOP_DELAY_HIGH_MS: integer(
+  EVENT_LOOP_DELAY_HIGH_MS: integerSetting(
     { minimum: 2, default: 500 },
     'Median event-loop delay at which an API process starts to reject entries, in milliseconds.',
   ),
-  BODIES_BYTES_MAX: integer(
+  BODIES_BYTES_MAX: integerSetting(
     {
       minimum: Math.ceil(BODY_LIMITS_MIN / PROJECT_SHARE),
       // 192 MiB are 19 bodies of the maximum size with their rows, or 2,800 batch requests of 35 KB.
