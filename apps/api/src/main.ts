@@ -40,11 +40,7 @@ if (config.API_PROCESSES > 1 && !isCopy())
 await runProcess({
   logger,
   deadlineMs: config.SHUTDOWN_DEADLINE_MS,
-  start: async () => {
-    // A resource is released before those that it was made of: in the reverse order.
-    const resources = new AsyncDisposableStack()
-    const stoppedAtEnd = <Part extends { stop: () => unknown }>(part: Part): Part =>
-      resources.adopt(part, async (started) => void (await started.stop()))
+  start: async (resources) => {
     const names = installationNames(config.SLUICE_PREFIX)
     const shards = shardNames(config.SLUICE_PREFIX, config.QUEUE_SHARDS)
     const traces = await startTraces({
@@ -55,8 +51,7 @@ await runProcess({
       logger,
     })
     // Last, and never in the second half of the time: a silent endpoint must not make a shutdown fail.
-    let stoppingMs = 0
-    resources.defer(() => traces?.close(stoppingMs + config.SHUTDOWN_DEADLINE_MS / 2))
+    resources.defer(() => traces?.close(resources.halfTimeMs))
 
     const { redis, durable, clock, durability, registryCheck, usage, authenticator } = openRedisAccess({
       resources,
@@ -70,7 +65,7 @@ await runProcess({
     const rateLimits = projectRateLimits(sharedBuckets(redis, names), config, logger)
 
     const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
-    const reporting: Reporting = stoppedAtEnd(
+    const reporting: Reporting = resources.stopAtEnd(
       new Reporting({
         role: 'api',
         version: packageJson.version,
@@ -81,10 +76,9 @@ await runProcess({
         registry: registryCheck,
         checks: [durability, clock],
         dependencies: () =>
-          shardCount.names.map((shard) => ({
-            name: `shard ${shard.shard}`,
-            failure: () => reporting.gauge.failureOf(shard),
-          })),
+          Object.fromEntries(
+            shardCount.names.map((each) => [`shard ${each.shard}`, reporting.gauge.failureOf(each)]),
+          ),
         wallMs: clock.nowMs,
         monotonicMs,
         logger,
@@ -93,7 +87,7 @@ await runProcess({
     const { metrics, readiness } = reporting
     const { requests: counts, onAdd } = countApi(metrics, config.METRICS_PROJECTS_MAX)
     const queues = shards.map((shard) =>
-      resources.adopt(new ChunkQueue(redis, shard, { durable, onAdd }), (queue) => queue.close()),
+      resources.closeAtEnd(new ChunkQueue(redis, shard, { durable, onAdd })),
     )
     const ids = new IdSource(clock.nowMs)
     const makeId = (): string => ids.next()
@@ -107,7 +101,7 @@ await runProcess({
       monotonicMs,
       traces,
     })
-    const overload = stoppedAtEnd(
+    const overload = resources.stopAtEnd(
       new OverloadMonitor({
         thresholds: overloadThresholds(config),
         queue: reporting.gauge,
@@ -145,20 +139,14 @@ await runProcess({
     })
 
     clock.start()
-    const api = await listen(app, { host: config.HOST, port: config.PORT, isShared: isCopy() })
-    // Released first: requests in flight need all of the above.
-    resources.defer(() => api.close())
+    // Closed first: requests in flight need all of the above.
+    const api = resources.closeAtEnd(
+      await listen(app, { host: config.HOST, port: config.PORT, isShared: isCopy() }),
+    )
     for (const part of [usage, durability, registryCheck, overload]) part.start()
     const pages = new Map([['/overload', () => ({ ...overload.status, bodies: bodies.status })]])
     const opsUrl = await reporting.start({ pages })
     logger.info({ url: api.url, opsUrl }, 'listening')
-
-    return {
-      opsUrl,
-      stop: async () => {
-        stoppingMs = monotonicMs()
-        await resources.disposeAsync()
-      },
-    }
+    return opsUrl
   },
 })

@@ -38,11 +38,7 @@ const monotonicMs = (): number => clock.nowMs()
 await runProcess({
   logger,
   deadlineMs: config.SHUTDOWN_DEADLINE_MS,
-  start: async () => {
-    // A resource is released before those that it was made of: in the reverse order.
-    const resources = new AsyncDisposableStack()
-    const stoppedAtEnd = <Part extends { stop: () => unknown }>(part: Part): Part =>
-      resources.adopt(part, async (started) => void (await started.stop()))
+  start: async (resources) => {
     const { clock: redisClock, ...access } = openRedisAccess({
       resources,
       config,
@@ -55,12 +51,11 @@ await runProcess({
     const { redis, registryPrefix, durable, durability, registryCheck, usage, authenticator } = access
     const wallMs = redisClock.nowMs
 
-    const clickhouse = resources.adopt(
+    const clickhouse = resources.closeAtEnd(
       connectClickHouse(clickhouseAccessFrom(config), {
         requestTimeoutMs: config.QUERY_TIME_MAX_MS + ANSWER_MARGIN_MS,
         connectionsMax: config.QUERIES_MAX + UNCOUNTED_QUERIES_MAX,
       }),
-      (opened) => opened.close(),
     )
     const reader = new LogReader(clickhouse, {
       timeMs: config.QUERY_TIME_MAX_MS,
@@ -76,7 +71,7 @@ await runProcess({
       wallMs: Date.now,
     })
 
-    const reporting = stoppedAtEnd(
+    const reporting = resources.stopAtEnd(
       new Reporting({
         role: 'query',
         version: packageJson.version,
@@ -96,7 +91,7 @@ await runProcess({
     const stopping = new AbortController()
     resources.defer(() => stopping.abort())
     const permits = new Semaphore(tailsLimits.behindMax, stopping.signal)
-    const lag = stoppedAtEnd(new CompleteLag(completePoint, wallMs))
+    const lag = resources.stopAtEnd(new CompleteLag(completePoint, wallMs))
     const tails = new Tails({ reader, completePoint, permits, logger })
     const app = buildApp({
       access: new ReadAccess(authenticator, new Sessions(redis, registryPrefix)),
@@ -121,6 +116,6 @@ await runProcess({
     for (const part of [usage, durability, registryCheck]) part.start()
     const opsUrl = await reporting.start()
     logger.info({ url, opsUrl }, 'listening')
-    return { opsUrl, stop: () => resources.disposeAsync() }
+    return opsUrl
   },
 })

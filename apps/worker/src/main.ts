@@ -53,17 +53,7 @@ if (config.WORKER_PROCESSES > 1 && !isCopy())
 await runProcess({
   logger,
   deadlineMs,
-  start: async () => {
-    /** What is made first is closed last. */
-    const stack = new AsyncDisposableStack()
-    const parts: { start(): void }[] = []
-    const startLater = <T extends { start(): void; stop(): unknown }>(its: T): T => {
-      parts.push(its)
-      return stack.adopt(its, async () => void (await its.stop()))
-    }
-    const closeAtEnd = <T extends { close(): unknown }>(its: T): T =>
-      stack.adopt(its, async () => void (await its.close()))
-    let stoppingMs = 0
+  start: async (resources) => {
     const workerId = randomUUID()
     const events = new WorkerEvents()
 
@@ -77,7 +67,7 @@ await runProcess({
     if (traces !== undefined) {
       traceBatches(traces, events)
       // Last, and never in the second half of the time: a silent endpoint must not make a shutdown fail.
-      stack.defer(() => traces.close(stoppingMs + deadlineMs / 2))
+      resources.defer(() => traces.close(resources.halfTimeMs))
     }
 
     const {
@@ -88,7 +78,7 @@ await runProcess({
       durability,
       registryPrefix,
     } = openRedis({
-      resources: stack,
+      resources,
       config,
       tuning: { failFast: false },
       replicationWaitMs: workerLimits.replicationWaitMs,
@@ -100,10 +90,10 @@ await runProcess({
 
     const access = clickhouseAccessFrom(config)
     const connectionsMax = 2 * (workerLimits.insertsInFlightMax + workerLimits.repairsInFlightMax)
-    const clickhouse = closeAtEnd(
+    const clickhouse = resources.closeAtEnd(
       connectClickHouse(access, { requestTimeoutMs: workerLimits.insertTimeoutMs, connectionsMax }),
     )
-    const questions = closeAtEnd(
+    const questions = resources.closeAtEnd(
       connectClickHouse(access, {
         requestTimeoutMs: watchLimits.questionTimeoutMs,
         // Each query in flight has one question at a time.
@@ -112,13 +102,13 @@ await runProcess({
       }),
     )
     const watch = new QueryWatch({ client: questions, isCluster: access.cluster !== undefined, monotonicMs })
-    const clickhouseClock = startLater(
-      new ClickHouseClock({ client: clickhouse, wallMs, monotonicMs, logger, watch }),
+    const clickhouseClock = resources.stopAtEnd(
+      new ClickHouseClock({ client: clickhouse, redisMs: redisClock.knownMs, monotonicMs, watch }),
     )
 
     const { identity } = new Registry(redis, registryPrefix)
     const ids = installations(clickhouse, watch, prefix)
-    const registryCheck = startLater(new RegistryCheck({ redis, identity, ids, logger }))
+    const registryCheck = resources.stopAtEnd(new RegistryCheck({ redis, identity, ids, logger }))
 
     const health = new InsertHealth(clock, events)
     const stopping = new AbortController()
@@ -196,31 +186,34 @@ await runProcess({
       logger,
     })
 
-    const reporting: Reporting = new Reporting({
-      role: 'worker',
-      version: packageJson.version,
-      processId: workerId,
-      config,
-      redis,
-      // A shard that does not respond must not delay the report of the others.
-      reportingRedis: connect({ failFast: true, commandTimeoutMs: workerLimits.reportTimeoutMs }),
-      shards: shardCount,
-      registry: registryCheck,
-      checks: [fetchMonitor, watch, durability, redisClock, clickhouseClock],
-      reasons: () => [...(health.failure === undefined ? [] : [health.failure]), ...retrier.failures],
-      dependencies: () => [
-        { name: 'clickhouse', failure: () => health.lastError ?? watch.readiness.reasons[0] },
-        ...shards.names.map((names) => ({
-          name: `shard ${names.shard}`,
-          failure: () => fetchMonitor.failureOf(names.queuePrefix),
-        })),
-      ],
-      work: () => ({ chunksHeld: heldChunks(), lag: recentLag.read() }),
-      wallMs,
-      monotonicMs,
-      logger,
-    })
-    stack.defer(() => reporting.stop())
+    const reporting: Reporting = resources.stopAtEnd(
+      new Reporting({
+        role: 'worker',
+        version: packageJson.version,
+        processId: workerId,
+        config,
+        redis,
+        // A shard that does not respond must not delay the report of the others.
+        reportingRedis: connect({ failFast: true, commandTimeoutMs: workerLimits.reportTimeoutMs }),
+        shards: shardCount,
+        registry: registryCheck,
+        checks: [fetchMonitor, watch, durability, redisClock, clickhouseClock],
+        reasons: () => [...(health.failure === undefined ? [] : [health.failure]), ...retrier.failures],
+        dependencies: () => ({
+          clickhouse: health.lastError ?? watch.readiness.reasons[0],
+          ...Object.fromEntries(
+            shards.names.map(({ shard, queuePrefix }) => [
+              `shard ${shard}`,
+              fetchMonitor.failureOf(queuePrefix),
+            ]),
+          ),
+        }),
+        work: () => ({ chunksHeld: heldChunks(), lag: recentLag.read() }),
+        wallMs,
+        monotonicMs,
+        logger,
+      }),
+    )
     const recentLag = exportWorker(reporting.metrics, events, {
       chunksHeld: heldChunks,
       isInserting: () => health.failure === undefined,
@@ -231,8 +224,8 @@ await runProcess({
       isAlive: () => fetchMonitor.isAlive && watch.isAlive,
     })
 
-    for (const part of [redisClock, durability, ...parts, shards]) part.start()
-    stack.defer(async () => {
+    for (const part of [redisClock, durability, clickhouseClock, registryCheck, shards]) part.start()
+    resources.defer(async () => {
       const requeue = setTimeout(
         () => stopping.abort(new RequeueError('stopping')),
         Math.max(0, deadlineMs - workerLimits.requeueMs),
@@ -250,13 +243,6 @@ await runProcess({
     // A worker that never could insert learns it before its first batch. Without the clocks, since they may not be known yet.
     queries.frameInserter.insert([], 'probe').catch(() => undefined)
     logger.info({ opsUrl }, 'working')
-
-    return {
-      opsUrl,
-      stop: async () => {
-        stoppingMs = monotonicMs()
-        await stack.disposeAsync()
-      },
-    }
+    return opsUrl
   },
 })

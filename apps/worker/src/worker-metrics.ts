@@ -114,23 +114,16 @@ function countEvents(metrics: Metrics, events: WorkerEvents, monotonicMs: () => 
   })
 }
 
-/** The time that `read` covers, at least. */
+/** The lag covers this time, at least. */
 const WINDOW_MS = 60_000
-/** One slice is forgotten at a time. */
-const SLICE_MS = 5_000
-
-interface Slice {
-  readonly startedMs: number
-  chunks: number
-  sumS: number
-  maxS: number
-}
+/** What is older is forgotten in parts of this length. */
+const PART_MS = 5_000
 
 /** The lag of the chunks that a worker has stored in the last minute. */
 export class LagWindow {
   readonly #monotonicMs: () => number
-  /** At most one per `SLICE_MS`, the newest last. */
-  #slices: Slice[] = []
+  /** By the number of the part, the oldest first. */
+  readonly #parts = new Map<number, { chunks: number; sumS: number; maxS: number }>()
 
   constructor(monotonicMs: () => number) {
     this.#monotonicMs = monotonicMs
@@ -138,29 +131,26 @@ export class LagWindow {
 
   /** Counts a chunk. */
   add(seconds: number): void {
-    const nowMs = this.#monotonicMs()
-    let slice = this.#slices.at(-1)
-    if (slice === undefined || nowMs - slice.startedMs >= SLICE_MS) {
-      slice = { startedMs: nowMs, chunks: 0, sumS: 0, maxS: 0 }
-      this.#slices = [...this.#recent(nowMs), slice]
-    }
-    slice.chunks += 1
-    slice.sumS += seconds
-    slice.maxS = Math.max(slice.maxS, seconds)
+    const part = this.#forget()
+    const { chunks, sumS, maxS } = this.#parts.get(part) ?? { chunks: 0, sumS: 0, maxS: 0 }
+    this.#parts.set(part, { chunks: chunks + 1, sumS: sumS + seconds, maxS: Math.max(maxS, seconds) })
   }
 
   /** Undefined if no chunk was stored in the last minute. */
   read(): RecentLag | undefined {
-    const slices = this.#recent(this.#monotonicMs())
-    if (slices.length === 0) return undefined
-    const chunks = slices.reduce((sum, slice) => sum + slice.chunks, 0)
-    const sumS = slices.reduce((sum, slice) => sum + slice.sumS, 0)
-    const maxS = Math.max(...slices.map((slice) => slice.maxS))
-    return { chunks, meanS: round(sumS / chunks), maxS: round(maxS) }
+    this.#forget()
+    const parts = [...this.#parts.values()]
+    if (parts.length === 0) return undefined
+    const chunks = parts.reduce((sum, part) => sum + part.chunks, 0)
+    const sumS = parts.reduce((sum, part) => sum + part.sumS, 0)
+    return { chunks, meanS: round(sumS / chunks), maxS: round(Math.max(...parts.map((part) => part.maxS))) }
   }
 
-  #recent(nowMs: number): Slice[] {
-    return this.#slices.filter(({ startedMs }) => nowMs - startedMs < WINDOW_MS + SLICE_MS)
+  /** @returns the number of the present part */
+  #forget(): number {
+    const now = Math.floor(this.#monotonicMs() / PART_MS)
+    for (const part of this.#parts.keys()) if (part < now - WINDOW_MS / PART_MS) this.#parts.delete(part)
+    return now
   }
 }
 

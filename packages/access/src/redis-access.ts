@@ -15,11 +15,8 @@ export function openRedisAccess({ scope, commandTimeoutMs, ...options }: RedisAc
   const opened = openRedis({ ...options, tuning: { failFast: true, commandTimeoutMs } })
   const { redis, clock, registryPrefix } = opened
   const registry = new Registry(redis, registryPrefix, clock.nowMs)
-  const registryCheck = resources.adopt(
-    new RegistryCheck({ redis, identity: registry.identity, logger }),
-    (started) => started.stop(),
-  )
-  const usage = resources.adopt(new KeyUsage(registry.keys, logger), (started) => started.close())
+  const registryCheck = resources.stopAtEnd(new RegistryCheck({ redis, identity: registry.identity, logger }))
+  const usage = resources.closeAtEnd(new KeyUsage(registry.keys, logger))
   const authenticator = new Authenticator(registry, { scope, usage, wallMs: clock.nowMs, monotonicMs })
   return { ...opened, registry, registryCheck, usage, authenticator }
 }

@@ -15,8 +15,6 @@ import { withoutSecrets } from './dependencies.ts'
 import type { QueueReporter } from './queue-reporter.ts'
 
 export const heartbeatLimits = {
-  /** Each is one write that waits for the disk of Redis, and a screen that is refreshed every few seconds is current. */
-  intervalMs: 5_000,
   /**
    * A process that reports nothing for this time is frozen or dead, and another one reports the queues. It covers two heartbeats that are
    * lost.
@@ -28,8 +26,6 @@ export const heartbeatLimits = {
   processesMax: 256,
   /** How long a process that stops waits for Redis. Afterwards its record expires. */
   removalWaitMs: 500,
-  /** RFC 1035 allows names of hosts of this length. */
-  hostCharactersMax: 253,
 } as const
 
 /** How long rows took from their receipt until they could be queried, in the last minute. */
@@ -118,10 +114,9 @@ export interface HeartbeatOptions extends Pick<ProcessReport, 'role' | 'host' | 
  * of the queues. Nothing else depends on it: a report that fails is only in the log at the level `debug`, and the next one follows.
  * Replicas do not have to confirm reports.
  *
- * Stopped → running (a report every five seconds) → stopped (the record is removed, if Redis replies in time).
+ * Stopped → running (a report every five seconds: each is one write that waits for the disk of Redis) → stopped (the record is removed, if Redis replies in time).
  */
 export class Heartbeat extends RegularCheck<HeartbeatOptions> {
-  protected readonly intervalMs = heartbeatLimits.intervalMs
   readonly #keys: readonly string[]
   readonly #record: RedisScript<number>
   readonly #remove: RedisScript<unknown>
@@ -141,8 +136,7 @@ export class Heartbeat extends RegularCheck<HeartbeatOptions> {
     const leasedUntilMs = monotonicMs() + silenceMaxMs
     let isReporter: boolean
     try {
-      const limits = [keptMs, processesMax, silenceMaxMs]
-      const args = [processId, this.#report(), ...limits, queues.canRead ? 1 : 0]
+      const args = [processId, this.#report(), keptMs, processesMax, silenceMaxMs, queues.canRead ? 1 : 0]
       isReporter = (await this.#record(this.#keys, args)) === 1
     } catch (error) {
       logger.debug({ err: error }, 'this process is not reported')
@@ -165,7 +159,7 @@ export class Heartbeat extends RegularCheck<HeartbeatOptions> {
     const { ready, reasons } = readiness()
     return JSON.stringify({
       role,
-      host: host.slice(0, heartbeatLimits.hostCharactersMax),
+      host,
       pid,
       version,
       uptimeS: Math.floor((monotonicMs() - this.#startedMs) / 1_000),

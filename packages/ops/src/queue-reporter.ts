@@ -50,15 +50,15 @@ export class QueueReporter {
 
   async #read(): Promise<QueueReport> {
     const { shards, servers } = await this.#gauge.read()
-    const withHeadroom = servers.map((memory) =>
-      Object.assign({ headroomS: this.#trend.headroomS(memory) }, memory),
-    )
-    return { shards, servers: withHeadroom }
+    const headroomS = (memory: ServerMemory): number => this.#trend.headroomS(memory)
+    return { shards, servers: Array.from(servers, (each) => ({ ...each, headroomS: headroomS(each) })) }
   }
 }
 
 /** Long enough for the rewrites of an append-only file, and short enough for an outage of ClickHouse. */
 const WINDOW_MS = 300_000
+
+/** How the memory of Redis grows. */
 export class MemoryTrend {
   readonly #monotonicMs: () => number
   /** Of all servers, in the last five minutes, oldest first. */

@@ -9,12 +9,15 @@ import {
   type SettingsOf,
 } from '@sluice/runtime'
 import { hostname } from 'node:os'
-import { Dependencies, type DependencyCheck, redisDependency } from './dependencies.ts'
+import { Dependencies, type DependencyFailures, redisFailure, withoutSecrets } from './dependencies.ts'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
 import { Metrics } from './metrics.ts'
 import { type OpsServerOptions, startOpsServer } from './ops-server.ts'
 import { QueueGauge } from './queue-gauge.ts'
 import { exportQueues, QueueReporter } from './queue-reporter.ts'
+
+/** Often enough for states that are shown in seconds. A check only reads memory. */
+const CHECK_INTERVAL_MS = 1_000
 
 interface Check {
   readonly readiness: Readiness
@@ -36,7 +39,7 @@ export interface ReportingOptions extends Pick<
   /** Further reasons why it is not ready. */
   readonly reasons?: () => readonly string[]
   /** What it needs besides Redis. */
-  readonly dependencies?: () => readonly DependencyCheck[]
+  readonly dependencies?: () => DependencyFailures
   /** The clock of the chunks' ids. */
   readonly wallMs: () => number
   readonly logger: Logger
@@ -50,10 +53,12 @@ export class Reporting {
   readonly #dependencies: Dependencies
   readonly #heartbeat: Heartbeat
   #closeServer: (() => Promise<void>) | undefined
+  #timer: NodeJS.Timeout | undefined
+  #wasReady = true
 
   constructor(options: ReportingOptions) {
-    const { role: app, version, config, redis, reportingRedis = redis, shards, logger } = options
-    const { dependencies = () => [], monotonicMs, wallMs } = options
+    const { role: app, version, config, redis, reportingRedis = redis, shards, registry, logger } = options
+    const { dependencies = () => ({}), monotonicMs, wallMs } = options
     this.#options = options
     this.metrics = new Metrics({ app, version })
     this.gauge = new QueueGauge({
@@ -74,10 +79,16 @@ export class Reporting {
       readiness: this.readiness,
       queues,
     })
-    const redisCheck = redisDependency(redis)
-    this.#dependencies = new Dependencies({ checks: () => [redisCheck, ...dependencies()], monotonicMs })
+    const failure = redisFailure(redis)
+    this.#dependencies = new Dependencies(() => ({ redis: failure(), ...dependencies() }), monotonicMs)
     exportQueues(this.metrics, queues)
-    this.#exportProcess()
+    this.metrics.gauge({ name: 'sluice_ready', help: '1 if /readyz answers 200.' }, () =>
+      Number(this.readiness().ready),
+    )
+    this.metrics.gauge(
+      { name: 'sluice_registry_lost', help: '1 if Redis has lost its projects, or has others.' },
+      () => Number(!registry.readiness.ready),
+    )
   }
 
   readonly readiness = (): Readiness => {
@@ -93,7 +104,9 @@ export class Reporting {
   /** @returns the address of the ops server */
   async start(server: Pick<OpsServerOptions, 'isAlive' | 'pages'> = {}): Promise<string> {
     const { OPS_HOST: host, OPS_PORT: port } = this.#options.config
-    this.#dependencies.start()
+    this.#dependencies.check()
+    // The first time after a second: a process that starts is not ready.
+    this.#timer = setInterval(this.#check, CHECK_INTERVAL_MS)
     const { url, close } = await startOpsServer({
       ...server,
       host,
@@ -109,25 +122,18 @@ export class Reporting {
 
   /** Never rejects, and waits for Redis no longer than `heartbeatLimits.removalWaitMs`. */
   async stop(): Promise<void> {
-    this.#dependencies.stop()
+    clearInterval(this.#timer)
     await this.#closeServer?.()
     await this.#heartbeat.leave()
   }
 
-  /** docs/metrics.md describes each metric. */
-  #exportProcess(): void {
-    const { registry } = this.#options
-    const { metrics } = this
-    metrics.gauge({ name: 'sluice_ready', help: '1 if /readyz answers 200.' }, () =>
-      Number(this.readiness().ready),
-    )
-    metrics.gauge(
-      { name: 'sluice_dependency_up', help: '1 if the dependency works.', labels: ['dependency'] },
-      () => this.#dependencies.status.map(({ name, state }) => [[name], Number(state === 'up')]),
-    )
-    metrics.gauge(
-      { name: 'sluice_registry_lost', help: '1 if Redis has lost its projects, or has others.' },
-      () => Number(!registry.readiness.ready),
-    )
+  readonly #check = (): void => {
+    this.#dependencies.check()
+    const { ready, reasons } = this.readiness()
+    if (ready === this.#wasReady) return
+    this.#wasReady = ready
+    const { logger } = this.#options
+    if (ready) logger.info('ready')
+    else logger.error({ reasons: reasons.map(withoutSecrets) }, 'not ready')
   }
 }

@@ -26,23 +26,25 @@ beforeEach(() => {
   isReadable = true
 })
 
+const read = async () => {
+  if (!isReadable) throw new Error('no answer')
+  const totals = { added: 100, inserted: 80, deadLettered: 3, removed: 2 }
+  const shard = { shard: 0, waiting: 4, delayed: 1, inHand: 2, failed: 3, oldestAgeS: 7, totals }
+  const memory = { server: 'redis:1', usedBytes: 300, limitBytes: 1_000 }
+  const sums = { waiting: 5, inHand: 2, failed: 3, oldestAgeS: 7, memoryPercent: 30 }
+  return { ...sums, shards: [shard], servers: [memory] }
+}
+
+const readiness = () => ({ ready: true, reasons: [] })
+
 /** A process, whose heartbeat is to be called by the test. */
 class Process extends QueueReporter {
   readonly check: () => Promise<void>
 
   constructor(processId: string) {
     const [monotonicMs, logger] = [() => nowMs, createLogger('test', 'silent')]
-    const read = async () => {
-      if (!isReadable) throw new Error('no answer')
-      const totals = { added: 100, inserted: 80, deadLettered: 3, removed: 2 }
-      const shard = { shard: 0, waiting: 4, delayed: 1, inHand: 2, failed: 3, oldestAgeS: 7, totals }
-      const memory = { server: 'redis:1', usedBytes: 300, limitBytes: 1_000 }
-      const sums = { waiting: 5, inHand: 2, failed: 3, oldestAgeS: 7, memoryPercent: 30 }
-      return { ...sums, shards: [shard], servers: [memory] }
-    }
     super({ read }, monotonicMs, logger)
     const common = { role: 'api', host: 'web-1', pid: 7, version: '1.2.3', monotonicMs, logger } as const
-    const readiness = () => ({ ready: true, reasons: [] })
     const heartbeat = new Heartbeat({ ...common, redis, prefix, processId, readiness, queues: this })
     this.check = () => heartbeat.check()
   }

@@ -135,7 +135,7 @@ export function logsOperation(path: string): JsonObject {
     tags: ['logs'],
     summary: 'Send an entry or a batch of entries',
     description: path === logsPaths[0] ? curlExample(path) : `The same as \`${logsPaths[0]}\`.`,
-    parameters: Object.entries(requestHeaders).map(([name, described]) => ({
+    parameters: Array.from(Object.entries(requestHeaders), ([name, described]) => ({
       in: 'header',
       name,
       ...described,

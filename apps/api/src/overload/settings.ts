@@ -50,8 +50,9 @@ export const overloadSettings = {
 /** The thresholds of each signal, in the unit of the signal. */
 export type OverloadThresholds = Readonly<Record<OverloadReason, Thresholds>>
 
+const below = (high: number, share: number): Thresholds => ({ high, low: Math.floor(share * high) })
+
 export function overloadThresholds(settings: SettingsOf<typeof overloadSettings>): OverloadThresholds {
-  const below = (high: number, share: number): Thresholds => ({ high, low: Math.floor(share * high) })
   return {
     redis_memory: below(settings.REDIS_MEMORY_HIGH_PERCENT, 7 / 8),
     queue_depth: below(settings.QUEUE_HIGH_JOBS, 4 / 5),

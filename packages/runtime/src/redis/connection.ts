@@ -106,7 +106,7 @@ export function connectRedis(url: string, tuning: RedisTuning): RedisConnection 
  */
 export abstract class RegularCheck<Options extends { readonly redis: RedisConnection }> {
   protected readonly options: Options
-  protected abstract readonly intervalMs: number
+  protected readonly intervalMs: number = 5_000
   #stop = (): void => undefined
 
   constructor(options: Options) {

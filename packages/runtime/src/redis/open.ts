@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { redisSettings } from '../common-settings.ts'
+import type { Resources } from '../process.ts'
 import type { SettingsOf } from '../settings.ts'
 import { RedisClock } from './clock.ts'
 import { connectRedis, type RedisConnection, type RedisTuning } from './connection.ts'
@@ -8,8 +9,8 @@ import { installationNames } from './names.ts'
 import { durableRedis } from './replicated-redis.ts'
 
 export interface OpenRedisOptions {
-  /** What the connections and checks are released with, in the reverse order. */
-  readonly resources: AsyncDisposableStack
+  /** What releases the connections and checks. */
+  readonly resources: Resources
   readonly config: SettingsOf<typeof redisSettings>
   readonly tuning: RedisTuning
   /** How long a step waits for replicas. */
@@ -36,17 +37,14 @@ export function openRedis({
   }
   const redis = connect(tuning)
   const { REDIS_URL: url, REDIS_REPLICAS_ACK: replicas } = config
-  const durable = resources.adopt(
+  const durable = resources.closeAtEnd(
     durableRedis(redis, { ...access, url, replicas, waitMs: replicationWaitMs, onError }),
-    (opened) => opened.close(),
   )
-  const clock = resources.adopt(
-    new RedisClock({ redis, key: registryPrefix, logger, wallMs: Date.now, monotonicMs }),
-    (started) => started.stop(),
+  const clock = resources.stopAtEnd(
+    new RedisClock({ redis, key: registryPrefix, wallMs: Date.now, monotonicMs }),
   )
-  const durability = resources.adopt(
+  const durability = resources.stopAtEnd(
     new DurabilityCheck({ redis, allowUnsafe: config.REDIS_ALLOW_UNSAFE, durable, logger }),
-    (started) => started.stop(),
   )
   return { redis, connect, durable, clock, durability, registryPrefix }
 }
