@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
-import { chunkAttributes } from '../apps/api/src/chunks/chunk-follower.ts'
+import { chunkAttributes } from '../apps/api/src/chunks/chunk-span.ts'
 import { requestAttributes } from '../apps/api/src/traces/request-traces.ts'
 import { batchAttributes } from '../apps/worker/src/batch-spans.ts'
 

@@ -19,7 +19,6 @@ const environment = {
   // The fuzzer tests how requests affect each other. On a machine with other load, the API would reject some of them
   // because of its event-loop delay.
   EVENT_LOOP_DELAY_HIGH_MS: '60000',
-  EVENT_LOOP_DELAY_LOW_MS: '30000',
 }
 
 export async function startFuzzInstallation(): Promise<FuzzInstallation> {

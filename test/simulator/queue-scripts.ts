@@ -4,9 +4,9 @@ import { vi } from 'vitest'
 import { batchFinisher } from '../../packages/queue/src/batch-finish.ts'
 import { decodeChunk, readJobData } from '../../packages/queue/src/chunk.ts'
 import { closeShard, COMPLETE, type CompleteScript } from '../../packages/queue/src/completeness.ts'
-import { HeldJobs, JobLocks } from '../../packages/queue/src/held-jobs.ts'
+import { HeldJobs, keepLocks } from '../../packages/queue/src/held-jobs.ts'
 import { JobFetcher } from '../../packages/queue/src/job-fetch.ts'
-import { JobMover } from '../../packages/queue/src/job-moves.ts'
+import { jobMover } from '../../packages/queue/src/job-moves.ts'
 import { readRowTotals } from '../../packages/queue/src/queue-names.ts'
 import { ADD_RECORDED, type AddScript, prepareAdd } from '../../packages/queue/src/recorded-add.ts'
 import { ConsumerFixture, WAIT_MS } from '../../packages/queue/test/support/consumer-fixture.ts'
@@ -55,7 +55,7 @@ export function realScripts(url: string) {
   const fixture = new ConsumerFixture(url)
   const { redis, names, ledger } = fixture
   const queue = fixture.openQueue()
-  const mover = new JobMover(redis, names)
+  const mover = jobMover(redis, names)
   const addScript: AddScript = defineScript(redis, ADD_RECORDED)
   const completeScript: CompleteScript = defineScript(redis, COMPLETE)
   const fetchers = new Map<string, JobFetcher>()
@@ -63,10 +63,10 @@ export function realScripts(url: string) {
   /** Runs the periodic tasks of a worker until they have run this many scripts. */
   const whileLocksRun = async (jobs: HeldJobs, lockDurationMs: number, scripts: number): Promise<void> => {
     const before = await fixture.scriptRuns()
-    const locks = new JobLocks({ redis, names, lockDurationMs, logger: createLogger('test', 'silent') }, jobs)
+    const stop = keepLocks({ redis, names, lockDurationMs, logger: createLogger('test', 'silent') }, jobs)
     const haveRun = async (): Promise<boolean> => (await fixture.scriptRuns()) - before >= scripts
     await vi.waitUntil(haveRun, { timeout: WAIT_MS, interval: STALLED_CHECK_MS })
-    locks.stop()
+    stop()
   }
 
   return {

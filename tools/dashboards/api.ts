@@ -41,8 +41,7 @@ const acknowledgements = [
 const bytesHeld = graph(
   'Bytes held',
   'bytes',
-  'Rows that wait for Redis, and bodies, in the process with the most. The limits are in docs/overload.md.',
-  { legend: 'rows', expr: `max(${of('sluice_bytes_in_flight')})` },
+  'Bodies and their rows, in the process with the most. The limits are in docs/overload.md.',
   { legend: 'bodies', expr: `max(${of('sluice_body_bytes_held')})` },
 )
 

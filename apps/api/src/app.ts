@@ -17,8 +17,6 @@ import { createHttpServer } from './connections/http-server.ts'
 import { ContentDecoder } from './intake/content-encoding.ts'
 import { OTHER, type RequestCounts } from './metrics/request-counts.ts'
 import { logsPaths, REQUEST_ID_PATTERN } from './http-contract.ts'
-import { collectOperations } from './openapi/document.ts'
-import { livezOperation, readyzOperation } from './openapi/operations.ts'
 import { Problem, problems, sendProblem } from './problems.ts'
 import { Admission, type IntakeDependencies } from './routes/admission.ts'
 import { logsRoute } from './routes/logs.ts'
@@ -97,7 +95,6 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   // No body is read by Fastify: `receive` reads those of entries, and all others are discarded.
   for (const method of METHODS) app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   app.server.on('connect', (_request, socket: Socket) => guard.onConnect(socket))
-  collectOperations(app)
   const intake = { ...dependencies, decoder: new ContentDecoder(), turns: new Turns() }
   void app.register(async (scope) => {
     healthRoutes(scope, dependencies.readiness)
@@ -123,8 +120,8 @@ function countAnswers(app: FastifyInstance, counts: RequestCounts): void {
 
 /** `/livez`: the process responds. `/readyz`: it can accept entries. Neither makes a remote call. */
 function healthRoutes(app: FastifyInstance, readiness: () => Readiness): void {
-  app.get('/livez', { config: { operation: livezOperation } }, () => ({ status: 'ok' }))
-  app.get('/readyz', { config: { operation: readyzOperation } }, () => {
+  app.get('/livez', () => ({ status: 'ok' }))
+  app.get('/readyz', () => {
     const { ready, reasons } = readiness()
     if (!ready) throw new Problem('not_ready', `${reasons.join('; ')}.`)
     return { status: 'ok' }

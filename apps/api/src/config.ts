@@ -1,15 +1,17 @@
-import { parseTrustedProxies } from '@sluice/access'
+import { parseTrustedProxies, proxySettings } from '@sluice/access'
 import {
   canSharePorts,
   commonSettings,
+  integerSetting,
   processCount,
   readSettings,
   redisSettings,
   SettingsError,
   type SettingsOf,
+  stringSetting,
 } from '@sluice/runtime'
 import { traceSettings } from '@sluice/traces'
-import { overloadSettings, overloadThresholds, type OverloadThresholds } from './overload/settings.ts'
+import { overloadSettings } from './overload/settings.ts'
 import { rateLimitSettings } from './rate-limits/settings.ts'
 import { sampleSettings } from './traces/request-traces.ts'
 
@@ -20,67 +22,51 @@ export const apiSettings = {
   ...rateLimitSettings,
   ...traceSettings,
   ...sampleSettings,
-  HOST: {
-    type: 'string',
-    default: '127.0.0.1',
-    description: 'Address on which the API listens; use 0.0.0.0 in a container.',
-  },
-  PORT: {
-    type: 'integer',
-    minimum: 0,
-    maximum: 65_535,
-    default: 3000,
-    description: 'TCP port on which the API listens.',
-  },
+  HOST: stringSetting(
+    { default: '127.0.0.1' },
+    'Address on which the API listens; use 0.0.0.0 in a container.',
+  ),
+  PORT: integerSetting({ minimum: 0, maximum: 65_535, default: 3000 }, 'TCP port on which the API listens.'),
   API_PROCESSES: {
     ...processCount,
     description:
       'How many processes the API runs on its port. More than one needs Linux. See docs/scaling.md.',
   },
-  IDEMPOTENCY_WINDOW_SECONDS: {
-    type: 'integer',
-    // A window shorter than a client's retries is useless; a window above a day only costs memory.
-    minimum: 60,
-    maximum: 86_400,
-    default: 3_600,
-    description: 'How long the API remembers an idempotency key, in seconds.',
-  },
-  IDEMPOTENCY_KEYS_PER_PROJECT_MAX: {
-    type: 'integer',
-    // Each of up to 32 shards has an equal share.
-    minimum: 1_000,
-    maximum: 1_000_000_000,
-    // 245 MB: a quarter of REDIS_MEMORY_BYTES. 278 requests per second use it up in an hour.
-    default: 1_000_000,
-    description:
-      'How many idempotency keys of a project the API remembers at a time. Each takes about 245 bytes of Redis.',
-  },
+  IDEMPOTENCY_WINDOW_SECONDS: integerSetting(
+    {
+      // A window shorter than a client's retries is useless; a window above a day only costs memory.
+      minimum: 60,
+      maximum: 86_400,
+      default: 3_600,
+    },
+    'How long the API remembers an idempotency key, in seconds.',
+  ),
+  IDEMPOTENCY_KEYS_PER_PROJECT_MAX: integerSetting(
+    {
+      // Each of up to 32 shards has an equal share.
+      minimum: 1_000,
+      maximum: 1_000_000_000,
+      // 245 MB: a quarter of REDIS_MEMORY_BYTES. 278 requests per second use it up in an hour.
+      default: 1_000_000,
+    },
+    'How many idempotency keys of a project the API remembers at a time. Each takes about 245 bytes of Redis.',
+  ),
   DOCS_ENABLED: {
     type: 'boolean',
     default: true,
     description:
       'If false, the API does not serve the page `/docs`. The OpenAPI document `/openapi.json` remains available.',
   },
-  METRICS_PROJECTS_MAX: {
-    type: 'integer',
-    minimum: 0,
-    maximum: 10_000,
-    default: 0,
-    description:
-      'How many projects have a metric of their own, `sluice_project_entries_accepted_total`. Those above it are counted as `other`. 0: none has.',
-  },
-  TRUST_PROXY: {
-    type: 'string',
-    description:
-      'Proxies whose X-Forwarded-For header is trusted: a comma-separated list of addresses, CIDR ranges, ' +
-      '`loopback`, `linklocal` and `uniquelocal`.',
-  },
+  METRICS_PROJECTS_MAX: integerSetting(
+    { minimum: 0, maximum: 10_000, default: 0 },
+    'How many projects have a metric of their own, `sluice_project_entries_accepted_total`. Those above it are counted as `other`. 0: none has.',
+  ),
+  ...proxySettings,
 } as const
 
 export interface ApiConfig extends SettingsOf<typeof apiSettings> {
   /** TRUST_PROXY in the form of Fastify's option `trustProxy`. */
   readonly trustedProxies: string[] | false
-  readonly overloadThresholds: OverloadThresholds
 }
 
 /** @throws SettingsError */
@@ -88,9 +74,5 @@ export function readApiConfig(environment: NodeJS.ProcessEnv, canShare = canShar
   const settings = readSettings(apiSettings, environment)
   if (settings.API_PROCESSES > 1 && !canShare)
     throw new SettingsError('invalid settings: API_PROCESSES above 1 needs Linux')
-  return {
-    ...settings,
-    trustedProxies: parseTrustedProxies(settings.TRUST_PROXY),
-    overloadThresholds: overloadThresholds(settings),
-  }
+  return { ...settings, trustedProxies: parseTrustedProxies(settings.TRUST_PROXY) }
 }

@@ -1,23 +1,12 @@
 import { openRedisAccess } from '@sluice/access'
-import {
-  Dependencies,
-  exportProcess,
-  isCopy,
-  Metrics,
-  redisDependency,
-  Reporting,
-  runCopies,
-  startOpsServer,
-} from '@sluice/ops'
+import { isCopy, Reporting, runCopies } from '@sluice/ops'
 import { ChunkQueue, ShardCount, shardNames } from '@sluice/queue'
 import { IdSource } from '@sluice/rows'
 import { claimPort, createLogger, installationNames, readSettingsOrExit, runProcess } from '@sluice/runtime'
 import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
 import packageJson from '../package.json' with { type: 'json' }
 import { buildApp } from './app.ts'
-import { followChunks } from './chunks/chunk-follower.ts'
 import { chunkLimits, ChunkWriter } from './chunks/chunk-writer.ts'
 import { readApiConfig } from './config.ts'
 import { connectionLimits } from './connections/connection-limits.ts'
@@ -27,6 +16,7 @@ import { Intake } from './intake/intake.ts'
 import { countApi, exportApi } from './metrics/api-metrics.ts'
 import { BodyBudget } from './overload/body-budget.ts'
 import { measureEventLoopDelay, OverloadMonitor } from './overload/overload-monitor.ts'
+import { bodyLimits, overloadThresholds } from './overload/settings.ts'
 import { projectRateLimits } from './rate-limits/project-rate-limits.ts'
 import { sharedBuckets } from './rate-limits/shared-buckets.ts'
 import { RequestTraces } from './traces/request-traces.ts'
@@ -35,7 +25,7 @@ import { RequestTraces } from './traces/request-traces.ts'
 const REPLICATION_WAIT_MS = 1_000
 
 const config = readSettingsOrExit('api', () => readApiConfig(process.env))
-const logger = createLogger('api', config.LOG_LEVEL, config.LOG_FORMAT)
+const logger = createLogger('api', config.LOG_LEVEL)
 const monotonicMs = (): number => performance.now()
 
 if (config.API_PROCESSES > 1 && !isCopy())
@@ -50,11 +40,7 @@ if (config.API_PROCESSES > 1 && !isCopy())
 await runProcess({
   logger,
   deadlineMs: config.SHUTDOWN_DEADLINE_MS,
-  start: async () => {
-    // A resource is released before those that it was made of: in the reverse order.
-    const resources = new AsyncDisposableStack()
-    const stoppedAtEnd = <Part extends { stop: () => unknown }>(part: Part): Part =>
-      resources.adopt(part, async (started) => void (await started.stop()))
+  start: async (resources) => {
     const names = installationNames(config.SLUICE_PREFIX)
     const shards = shardNames(config.SLUICE_PREFIX, config.QUEUE_SHARDS)
     const traces = await startTraces({
@@ -65,8 +51,7 @@ await runProcess({
       logger,
     })
     // Last, and never in the second half of the time: a silent endpoint must not make a shutdown fail.
-    let stoppingMs = 0
-    resources.defer(() => traces?.close(stoppingMs + config.SHUTDOWN_DEADLINE_MS / 2))
+    resources.defer(() => traces?.close(resources.halfTimeMs))
 
     const { redis, durable, clock, durability, registryCheck, usage, authenticator } = openRedisAccess({
       resources,
@@ -79,10 +64,30 @@ await runProcess({
     })
     const rateLimits = projectRateLimits(sharedBuckets(redis, names), config, logger)
 
-    const metrics = new Metrics({ app: 'api', version: packageJson.version })
+    const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
+    const reporting: Reporting = resources.stopAtEnd(
+      new Reporting({
+        role: 'api',
+        version: packageJson.version,
+        processId: randomUUID(),
+        config,
+        redis,
+        shards: shardCount,
+        registry: registryCheck,
+        checks: [durability, clock],
+        dependencies: () =>
+          Object.fromEntries(
+            shardCount.names.map((each) => [`shard ${each.shard}`, reporting.gauge.failureOf(each)]),
+          ),
+        wallMs: clock.nowMs,
+        monotonicMs,
+        logger,
+      }),
+    )
+    const { metrics, readiness } = reporting
     const { requests: counts, onAdd } = countApi(metrics, config.METRICS_PROJECTS_MAX)
     const queues = shards.map((shard) =>
-      resources.adopt(new ChunkQueue(redis, shard, { durable, onAdd }), (queue) => queue.close()),
+      resources.closeAtEnd(new ChunkQueue(redis, shard, { durable, onAdd })),
     )
     const ids = new IdSource(clock.nowMs)
     const makeId = (): string => ids.next()
@@ -94,66 +99,20 @@ await runProcess({
         perProjectMax: config.IDEMPOTENCY_KEYS_PER_PROJECT_MAX,
       },
       monotonicMs,
-      follow: followChunks(logger, traces),
+      traces,
     })
-    const bytesInFlight = (): number => writer.bytesWaiting
-
-    const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
-    const readiness = (): { ready: boolean; reasons: string[] } => {
-      const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
-      const checks = [durability, registryCheck, clock]
-      const reasons = [...connection, ...checks.flatMap((check) => check.readiness.reasons)]
-      return { ready: reasons.length === 0, reasons }
-    }
-    const reporting = stoppedAtEnd(
-      new Reporting({
-        redis,
-        prefix: config.SLUICE_PREFIX,
-        shards: shardCount,
-        memoryBytes: config.REDIS_MEMORY_BYTES,
-        processId: randomUUID(),
-        role: 'api',
-        host: hostname(),
-        pid: process.pid,
-        version: packageJson.version,
-        readiness,
-        metrics,
-        wallMs: clock.nowMs,
-        monotonicMs,
-        logger,
-      }),
-    )
-    const overload = stoppedAtEnd(
+    const overload = resources.stopAtEnd(
       new OverloadMonitor({
-        thresholds: config.overloadThresholds,
+        thresholds: overloadThresholds(config),
         queue: reporting.gauge,
-        bytesInFlight,
         eventLoopDelayMs: measureEventLoopDelay(),
         logger,
         random: Math.random,
       }),
     )
-    const bodies = new BodyBudget({
-      limits: { bytesMax: config.BODIES_BYTES_MAX, projectBytesMax: config.PROJECT_BODIES_BYTES_MAX },
-      logger,
-      random: Math.random,
-    })
+    const bodies = new BodyBudget({ limits: bodyLimits(config), logger, random: Math.random })
     const intake = new Intake(clock.nowMs)
-    exportApi(metrics, { requests: counts, authenticator, intake, overload, bodies, bytesInFlight })
-    const redisCheck = redisDependency(redis)
-    const dependencies = stoppedAtEnd(
-      new Dependencies({
-        checks: () => [
-          redisCheck,
-          ...shardCount.names.map((shard) => ({
-            name: `shard ${shard.shard}`,
-            failure: () => reporting.gauge.failureOf(shard),
-          })),
-        ],
-        monotonicMs,
-      }),
-    )
-    exportProcess(metrics, { readiness, dependencies, registry: registryCheck, logger })
+    exportApi(metrics, { requests: counts, authenticator, intake, overload, bodies })
     const app = buildApp({
       authenticator,
       rateLimits,
@@ -180,28 +139,14 @@ await runProcess({
     })
 
     clock.start()
-    const api = await listen(app, { host: config.HOST, port: config.PORT, isShared: isCopy() })
-    for (const part of [usage, durability, registryCheck, dependencies]) part.start()
-    const ops = await startOpsServer({
-      host: config.OPS_HOST,
-      port: config.OPS_PORT,
-      readiness,
-      dependencies: () => dependencies.status,
-      pages: new Map([['/overload', () => ({ ...overload.status, bodies: bodies.status })]]),
-      metrics: metrics.page,
-    })
-    resources.defer(() => ops.close())
-    // Released first: requests in flight need all of the above.
-    resources.defer(() => api.close())
-    for (const part of [reporting, overload]) part.start()
-    logger.info({ url: api.url, opsUrl: ops.url }, 'listening')
-
-    return {
-      opsUrl: ops.url,
-      stop: async () => {
-        stoppingMs = monotonicMs()
-        await resources.disposeAsync()
-      },
-    }
+    // Closed first: requests in flight need all of the above.
+    const api = resources.closeAtEnd(
+      await listen(app, { host: config.HOST, port: config.PORT, isShared: isCopy() }),
+    )
+    for (const part of [usage, durability, registryCheck, overload]) part.start()
+    const pages = new Map([['/overload', () => ({ ...overload.status, bodies: bodies.status })]])
+    const opsUrl = await reporting.start({ pages })
+    logger.info({ url: api.url, opsUrl }, 'listening')
+    return opsUrl
   },
 })

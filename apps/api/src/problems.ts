@@ -33,17 +33,11 @@ export const problems = {
     title: 'The idempotency key is malformed',
     detail: 'An Idempotency-Key is 1 to 255 visible ASCII characters, sent once.',
   },
-  bad_request: commonProblems.bad_request,
-  unauthorized: commonProblems.unauthorized,
-  forbidden: commonProblems.forbidden,
-  not_found: { ...commonProblems.not_found, detail: 'Send logs to /v1/logs.' },
-  project_not_found: commonProblems.project_not_found,
   method_not_allowed: {
     status: 405,
     title: 'The method is not allowed for this path',
     detail: 'Send logs with POST.',
   },
-  request_timeout: commonProblems.request_timeout,
   body_too_large: {
     status: 413,
     title: 'The body is too large',
@@ -71,19 +65,14 @@ export const problems = {
     detail:
       'The service remembers no further Idempotency-Key of the project at present. Retry later, or send more entries per request.',
   },
-  too_many_failed_attempts: commonProblems.too_many_failed_attempts,
-  headers_too_large: commonProblems.headers_too_large,
-  internal_error: commonProblems.internal_error,
   unsupported_transfer_encoding: {
     status: 501,
     title: 'The transfer encoding is not supported',
     detail:
       'Send a Content-Length or "Transfer-Encoding: chunked". Compress the content with Content-Encoding.',
   },
-  overloaded: commonProblems.overloaded,
-  queue_unavailable: commonProblems.queue_unavailable,
-  not_ready: commonProblems.not_ready,
-  shutting_down: commonProblems.shutting_down,
+  ...commonProblems,
+  not_found: { ...commonProblems.not_found, detail: 'Send logs to /v1/logs.' },
 } as const satisfies Record<string, { status: number; title: string; detail?: string }>
 
 export type ProblemCode = keyof typeof problems

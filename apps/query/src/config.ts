@@ -1,72 +1,51 @@
-import { parseTrustedProxies } from '@sluice/access'
+import { parseTrustedProxies, proxySettings } from '@sluice/access'
 import { clickhouseSettings } from '@sluice/clickhouse'
-import { commonSettings, readSettings, redisSettings, type SettingsOf } from '@sluice/runtime'
+import {
+  commonSettings,
+  integerSetting,
+  readSettings,
+  redisSettings,
+  type SettingsOf,
+  stringSetting,
+} from '@sluice/runtime'
 
 export const querySettings = {
   ...commonSettings,
   ...redisSettings,
   ...clickhouseSettings,
-  QUERY_HOST: {
-    type: 'string',
-    default: '127.0.0.1',
-    description: 'Address on which the query API and the explorer listen; use 0.0.0.0 in a container.',
-  },
-  QUERY_PORT: {
-    type: 'integer',
-    minimum: 0,
-    maximum: 65_535,
-    default: 3001,
-    description: 'TCP port on which the query API and the explorer listen.',
-  },
-  QUERY_TIME_MAX_MS: {
-    type: 'integer',
-    minimum: 100,
-    maximum: 600_000,
-    default: 10_000,
-    description:
-      'How long a query may take, in ms. A longer one is rejected, or its answer says what is left.',
-  },
-  QUERY_ROWS_READ_MAX: {
-    type: 'integer',
-    minimum: 0,
-    maximum: 1_000_000_000_000,
-    default: 2_000_000_000,
-    description: 'How many entries a query may make ClickHouse read. 0: any number.',
-  },
-  QUERY_BYTES_READ_MAX: {
-    type: 'integer',
-    minimum: 0,
-    maximum: 100_000_000_000_000,
-    default: 200_000_000_000,
-    description: 'How many bytes a query may make ClickHouse read, decompressed. 0: any number.',
-  },
-  QUERY_MEMORY_BYTES_MAX: {
-    type: 'integer',
-    minimum: 16_777_216,
-    maximum: 1_000_000_000_000,
-    default: 1_073_741_824,
-    description: 'How much memory of ClickHouse a query may use, in bytes.',
-  },
-  QUERIES_MAX: {
-    type: 'integer',
-    minimum: 1,
-    maximum: 1_000,
-    default: 16,
-    description: 'How many queries a process runs at once. Further ones are rejected with 429.',
-  },
-  PROJECT_QUERIES_MAX: {
-    type: 'integer',
-    minimum: 1,
-    maximum: 1_000,
-    default: 8,
-    description: 'How many of them may be of one project.',
-  },
-  TRUST_PROXY: {
-    type: 'string',
-    description:
-      'Proxies whose X-Forwarded-For header is trusted: a comma-separated list of addresses, CIDR ranges, ' +
-      '`loopback`, `linklocal` and `uniquelocal`.',
-  },
+  QUERY_HOST: stringSetting(
+    { default: '127.0.0.1' },
+    'Address on which the query API and the explorer listen; use 0.0.0.0 in a container.',
+  ),
+  QUERY_PORT: integerSetting(
+    { minimum: 0, maximum: 65_535, default: 3001 },
+    'TCP port on which the query API and the explorer listen.',
+  ),
+  QUERY_TIME_MAX_MS: integerSetting(
+    { minimum: 100, maximum: 600_000, default: 10_000 },
+    'How long a query may take, in ms. A longer one is rejected, or its answer says what is left.',
+  ),
+  QUERY_ROWS_READ_MAX: integerSetting(
+    { minimum: 0, maximum: 1_000_000_000_000, default: 2_000_000_000 },
+    'How many entries a query may make ClickHouse read. 0: any number.',
+  ),
+  QUERY_BYTES_READ_MAX: integerSetting(
+    { minimum: 0, maximum: 100_000_000_000_000, default: 200_000_000_000 },
+    'How many bytes a query may make ClickHouse read, decompressed. 0: any number.',
+  ),
+  QUERY_MEMORY_BYTES_MAX: integerSetting(
+    { minimum: 16_777_216, maximum: 1_000_000_000_000, default: 1_073_741_824 },
+    'How much memory of ClickHouse a query may use, in bytes.',
+  ),
+  QUERIES_MAX: integerSetting(
+    { minimum: 1, maximum: 1_000, default: 16 },
+    'How many queries a process runs at once. Further ones are rejected with 429.',
+  ),
+  PROJECT_QUERIES_MAX: integerSetting(
+    { minimum: 1, maximum: 1_000, default: 8 },
+    'How many of them may be of one project.',
+  ),
+  ...proxySettings,
 } as const
 
 export interface QueryConfig extends SettingsOf<typeof querySettings> {

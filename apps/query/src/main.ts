@@ -1,18 +1,16 @@
 import { openRedisAccess } from '@sluice/access'
 import { clickhouseAccessFrom, connectClickHouse, LogReader } from '@sluice/clickhouse'
-import { Dependencies, exportProcess, Heartbeat, Metrics, redisDependency, startOpsServer } from '@sluice/ops'
+import { Reporting } from '@sluice/ops'
 import { Sessions } from '@sluice/projects'
-import { Completeness } from '@sluice/queue'
+import { Completeness, ShardCount } from '@sluice/queue'
 import {
   createLogger,
-  installationNames,
   processClock as clock,
   readSettingsOrExit,
   runProcess,
   Semaphore,
 } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import packageJson from '../package.json' with { type: 'json' }
 import { ReadAccess } from './access.ts'
@@ -34,18 +32,13 @@ const ANSWER_MARGIN_MS = 5_000
 const UNCOUNTED_QUERIES_MAX = 16
 
 const config = readSettingsOrExit('query', () => readQueryConfig(process.env))
-const logger = createLogger('query', config.LOG_LEVEL, config.LOG_FORMAT)
+const logger = createLogger('query', config.LOG_LEVEL)
 const monotonicMs = (): number => clock.nowMs()
 
 await runProcess({
   logger,
   deadlineMs: config.SHUTDOWN_DEADLINE_MS,
-  start: async () => {
-    // A resource is released before those that it was made of: in the reverse order.
-    const resources = new AsyncDisposableStack()
-    const stoppedAtEnd = <Part extends { stop: () => unknown }>(part: Part): Part =>
-      resources.adopt(part, async (started) => void (await started.stop()))
-    const { registryPrefix } = installationNames(config.SLUICE_PREFIX)
+  start: async (resources) => {
     const { clock: redisClock, ...access } = openRedisAccess({
       resources,
       config,
@@ -55,15 +48,14 @@ await runProcess({
       monotonicMs,
       logger,
     })
-    const { redis, durable, durability, registryCheck, usage, authenticator } = access
+    const { redis, registryPrefix, durable, durability, registryCheck, usage, authenticator } = access
     const wallMs = redisClock.nowMs
 
-    const clickhouse = resources.adopt(
+    const clickhouse = resources.closeAtEnd(
       connectClickHouse(clickhouseAccessFrom(config), {
         requestTimeoutMs: config.QUERY_TIME_MAX_MS + ANSWER_MARGIN_MS,
         connectionsMax: config.QUERIES_MAX + UNCOUNTED_QUERIES_MAX,
       }),
-      (opened) => opened.close(),
     )
     const reader = new LogReader(clickhouse, {
       timeMs: config.QUERY_TIME_MAX_MS,
@@ -79,34 +71,28 @@ await runProcess({
       wallMs: Date.now,
     })
 
-    const metrics = new Metrics({ app: 'query', version: packageJson.version })
+    const reporting = resources.stopAtEnd(
+      new Reporting({
+        role: 'query',
+        version: packageJson.version,
+        processId: randomUUID(),
+        config,
+        redis,
+        shards: new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS),
+        registry: registryCheck,
+        checks: [redisClock],
+        wallMs,
+        monotonicMs,
+        logger,
+      }),
+    )
+    const { metrics, readiness } = reporting
     const slots = new QuerySlots(config.QUERIES_MAX, config.PROJECT_QUERIES_MAX)
     const stopping = new AbortController()
     resources.defer(() => stopping.abort())
     const permits = new Semaphore(tailsLimits.behindMax, stopping.signal)
-    const lag = stoppedAtEnd(new CompleteLag(completePoint, wallMs))
+    const lag = resources.stopAtEnd(new CompleteLag(completePoint, wallMs))
     const tails = new Tails({ reader, completePoint, permits, logger })
-    const readiness = (): { ready: boolean; reasons: string[] } => {
-      const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
-      const reasons = [...connection, ...redisClock.readiness.reasons, ...registryCheck.readiness.reasons]
-      return { ready: reasons.length === 0, reasons }
-    }
-    const redisCheck = redisDependency(redis)
-    const dependencies = stoppedAtEnd(new Dependencies({ checks: () => [redisCheck], monotonicMs }))
-    exportProcess(metrics, { readiness, dependencies, registry: registryCheck, logger })
-    const heartbeat = new Heartbeat({
-      redis,
-      prefix: config.SLUICE_PREFIX,
-      processId: randomUUID(),
-      role: 'query',
-      host: hostname(),
-      pid: process.pid,
-      version: packageJson.version,
-      readiness,
-      monotonicMs,
-      logger,
-    })
-    resources.defer(() => heartbeat.leave())
     const app = buildApp({
       access: new ReadAccess(authenticator, new Sessions(redis, registryPrefix)),
       reader,
@@ -125,18 +111,11 @@ await runProcess({
 
     redisClock.start()
     const url = await app.listen({ host: config.QUERY_HOST, port: config.QUERY_PORT })
-    for (const part of [usage, durability, registryCheck, dependencies, heartbeat]) part.start()
-    const ops = await startOpsServer({
-      host: config.OPS_HOST,
-      port: config.OPS_PORT,
-      readiness,
-      dependencies: () => dependencies.status,
-      metrics: metrics.page,
-    })
-    resources.defer(() => ops.close())
     // Released first: requests in flight need all of the above.
     resources.defer(() => app.close())
-    logger.info({ url, opsUrl: ops.url }, 'listening')
-    return { opsUrl: ops.url, stop: () => resources.disposeAsync() }
+    for (const part of [usage, durability, registryCheck]) part.start()
+    const opsUrl = await reporting.start()
+    logger.info({ url, opsUrl }, 'listening')
+    return opsUrl
   },
 })

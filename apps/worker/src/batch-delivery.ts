@@ -25,9 +25,6 @@ export interface BatchDeliveryDependencies {
 
 type Claimed = Extract<Stage, { readonly at: 'claimed' }>
 
-/** A batch has up to 2,000 chunks. */
-const CHUNKS_PER_LINE_MAX = 100
-
 /** A stage from which a batch is repaired. */
 type RepairStage = Extract<Stage, { readonly recovery: Recovery }>
 
@@ -39,7 +36,6 @@ type RepairStage = Extract<Stage, { readonly recovery: Recovery }>
  */
 export class BatchDelivery {
   readonly #deps: BatchDeliveryDependencies
-  readonly #isTracing: boolean
   /** Limits the repairs of this shard to one, so that a shard with many of them leaves slots to other shards. */
   readonly #shardRepairs: Semaphore
   /** The end of the last delivery of each batch that is in flight, by the batch's id. */
@@ -52,7 +48,6 @@ export class BatchDelivery {
   constructor(dependencies: BatchDeliveryDependencies) {
     this.#deps = dependencies
     this.#shardRepairs = new Semaphore(1, dependencies.signal)
-    this.#isTracing = dependencies.logger.isLevelEnabled('debug')
   }
 
   /** Batches that are not finished, apart from new ones in an insert slot. */
@@ -106,21 +101,11 @@ export class BatchDelivery {
     // Without an owner, the chunk was delivered earlier.
     consumer.forget(ids.filter((_id, index) => owners[index] === undefined))
     const others = Map.groupBy(ids, (_id, index) => owners[index])
-    if (this.#isTracing) for (const [batchId, chunkIds] of others) this.#trace(batchId, chunkIds)
     others.delete(id)
     for (const [batchId, chunkIds] of others) if (batchId !== undefined) this.#recover(batchId, chunkIds)
     const own = chunks.filter((_chunk, index) => owners[index] === id)
     if (own.length === 0) return undefined
     return { at: 'claimed', batch: { id, chunks: own, splits: new Set() }, sinceMs }
-  }
-
-  /** Logs the batch of each chunk. The API logs the requests of each chunk. */
-  #trace(batchId: string | undefined, chunkIds: readonly string[]): void {
-    for (let from = 0; from < chunkIds.length; from += CHUNKS_PER_LINE_MAX)
-      this.#deps.logger.debug(
-        { batchId, chunkIds: chunkIds.slice(from, from + CHUNKS_PER_LINE_MAX) },
-        batchId === undefined ? 'chunks were stored earlier' : 'chunks of a batch',
-      )
   }
 
   async #deliverNew(claimed: Claimed): Promise<void> {

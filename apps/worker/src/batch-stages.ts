@@ -185,13 +185,12 @@ export class BatchStages {
   }
 
   async #finish({ stored: batch, repair }: Extract<Stage, { at: 'stored' }>): Promise<Stage> {
-    const { consumer, retrier, logger, events } = this.#deps
+    const { consumer, retrier, events } = this.#deps
     const { id: batchId, members } = batch
     const isFinished = await retrier.retry('batch not finished', () => consumer.finish(batch, repair))
     // Another worker may have consumed a token of this batch: an insert that ClickHouse acknowledged here may have been ignored.
     if (!isFinished) return { at: 'recovering', recovery: this.recoveryOf(batchId, members) }
     events.emit('batch finished', batch)
-    logger.debug({ batchId, chunks: members.length }, 'finished a batch')
     return { at: 'done' }
   }
 }

@@ -40,11 +40,6 @@ export class Collector {
     return this.#flushing || this.#fitting.isFull ? first.sinceMs : first.sinceMs + this.#limits.waitMs
   }
 
-  /** When the first of the collected chunks was added. Undefined while nothing is collected. */
-  get sinceMs(): number | undefined {
-    return this.#chunks[0]?.sinceMs
-  }
-
   /**
    * Removes and returns the batch that is due, if any: the oldest chunks, as many as the limits allow and at least one. If only some of
    * them are apart, those or the others, in turn. The rest is due at once.

@@ -6,7 +6,6 @@ import type { WorkerConfig } from './config.ts'
 import type { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import type { RejectedProjects } from './rejected-projects.ts'
-import type { Emit } from './worker-events.ts'
 
 /** How chunks are fetched. */
 export const fetchLimits = {
@@ -36,7 +35,6 @@ export interface ShardOptions {
   readonly byteBudget: Pick<HeldBudget, 'share'>
   /** Inserts no rows, to learn whether ClickHouse accepts inserts. */
   readonly insertNothing: () => Promise<unknown>
-  readonly events: Emit
   readonly clock: MonotonicClock
   /** `fetchLimits`, except in tests. */
   readonly fetchLimits: Readonly<Record<keyof typeof fetchLimits, number>>
@@ -62,7 +60,6 @@ export class Shard {
   #bytes = 0
   #isWaitingForSlot = false
   #hasGivenUp = false
-  #loopedAtMs: number
 
   constructor(options: ShardOptions) {
     const { config, chunkBudget, byteBudget } = options
@@ -75,17 +72,11 @@ export class Shard {
     })
     this.#chunkShare = chunkBudget.share()
     this.#byteShare = byteBudget.share()
-    this.#loopedAtMs = options.clock.nowMs()
     this.#running = this.#run()
   }
 
   get heldChunks(): number {
     return this.#options.consumer.heldChunks
-  }
-
-  /** When the last round of its loop ended. */
-  get loopedAtMs(): number {
-    return this.#loopedAtMs
   }
 
   /** Resolves when everything that was fetched is delivered or returned. */
@@ -106,7 +97,6 @@ export class Shard {
       await this.#returnAfterGivingUp()
       if (!this.#isStopping && clock.nowMs() >= fetchAtMs) fetchAtMs = clock.nowMs() + (await this.#fetch())
       this.#deliverDue()
-      this.#loopedAtMs = clock.nowMs()
       if (!this.#isDone) await clock.sleep(this.#restMs(fetchAtMs), this.#wake.signal)
     }
   }
@@ -190,16 +180,13 @@ export class Shard {
   }
 
   async #deliver(): Promise<void> {
-    const { clock, delivery, events } = this.#options
+    const { clock, delivery } = this.#options
     // When the worker gives up, the slots of its failed inserts become free. Nothing else may be claimed in them.
     await this.#returnAfterGivingUp()
-    const nowMs = clock.nowMs()
-    const { sinceMs = nowMs } = this.#collector
-    const chunks = this.#collector.take(nowMs)
+    const chunks = this.#collector.take(clock.nowMs())
     this.#isWaitingForSlot = false
     this.#wake.abort()
     if (chunks === undefined) return
-    events.emit('batch taken', nowMs - sinceMs)
     await delivery.deliver(chunks)
     this.#hold(chunks, -1)
   }

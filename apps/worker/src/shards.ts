@@ -3,7 +3,6 @@ import type { Logger, MonotonicClock } from '@sluice/runtime'
 import { BatchDelivery, type BatchDeliveryDependencies } from './batch-delivery.ts'
 import { BatchSplitter, type BatchSplitterDependencies } from './batch-splitter.ts'
 import { BatchStages, type BatchStagesDependencies } from './batch-stages.ts'
-import type { WatchedShard } from './progress.ts'
 import { Shard, type ShardOptions } from './shard.ts'
 
 /** A new shard is served within this time. Rows of it wait this much longer, once. */
@@ -38,10 +37,10 @@ export function startShard(queue: ShardQueue, shard: number, dependencies: Shard
   return new Shard({ ...shared, delivery: new BatchDelivery({ ...shared, stages }) })
 }
 
-type RunningShard = Pick<Shard, 'heldChunks' | 'loopedAtMs' | 'stop'>
+type RunningShard = Pick<Shard, 'heldChunks' | 'stop'>
 
 export interface ServedShardsOptions {
-  readonly shards: Pick<ShardCount, 'names' | 'refresh' | 'isEmpty'>
+  readonly shards: Pick<ShardCount, 'names' | 'refresh'>
   readonly start: (names: QueueNames) => RunningShard
   readonly clock: Pick<MonotonicClock, 'sleep'>
   readonly logger: Logger
@@ -54,8 +53,6 @@ export interface ServedShardsOptions {
 export class ServedShards {
   readonly #options: ServedShardsOptions
   readonly #running = new Map<QueueNames, RunningShard>()
-  /** Shards beyond the setting that have not been found empty yet. */
-  readonly #retired = new Set<QueueNames>()
   readonly #stopping = new AbortController()
 
   constructor(options: ServedShardsOptions) {
@@ -69,12 +66,9 @@ export class ServedShards {
     void this.#follow()
   }
 
-  /** The shards that are served now, with a question to their Redis. */
-  get watched(): WatchedShard[] {
-    const { shards } = this.#options
-    return Array.from(this.#running, ([names, { loopedAtMs }]) => {
-      return { names, loopedAtMs, askRedis: () => shards.isEmpty(names) }
-    })
+  /** The shards that are served now. */
+  get names(): QueueNames[] {
+    return [...this.#running.keys()]
   }
 
   get heldChunks(): number {
@@ -104,12 +98,6 @@ export class ServedShards {
     for (const names of shards.names.slice(this.#running.size)) {
       logger.info({ shard: names.shard }, 'serving a shard above QUEUE_SHARDS')
       this.#running.set(names, start(names))
-      this.#retired.add(names)
-    }
-    for (const names of this.#retired) {
-      if (!(await shards.isEmpty(names))) continue
-      logger.info({ shard: names.shard }, 'a shard above QUEUE_SHARDS is empty')
-      this.#retired.delete(names)
     }
   }
 }

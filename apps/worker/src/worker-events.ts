@@ -1,20 +1,16 @@
 import type { ClickHouseError, FrameInserter, InsertOnceOptions, StoredRows } from '@sluice/clickhouse'
-import { queryIds } from '@sluice/clickhouse'
 import type { HeldChunk, StoredBatch } from '@sluice/queue'
 import type { MonotonicClock } from '@sluice/runtime'
 import { EventEmitter } from 'node:events'
 import type { Stage } from './batch.ts'
 
 /** A query that inserts rows, or that must precede an insert. */
-export type Query = { readonly startedMs: number } & (
-  | {
-      readonly kind: 'insert'
-      readonly frames: readonly Buffer[]
-      readonly token: string
-      readonly queryId: string
-    }
-  | { readonly kind: 'lookup' | 'clock' }
-)
+export interface Query {
+  readonly kind: 'insert' | 'lookup' | 'clock'
+  readonly startedMs: number
+  /** Of an insert. */
+  readonly token?: string
+}
 
 /** One transition of `BatchStages`. */
 export interface Step {
@@ -24,8 +20,6 @@ export interface Step {
 }
 
 export interface WorkerEventMap {
-  /** A batch is about to be claimed, this long after its first chunk was fetched. */
-  'batch taken': [waitMs: number]
   'step started': [step: Step]
   'step ended': [step: Step, result: { readonly to: Stage } | { readonly error: unknown }]
   'repair started': []
@@ -43,8 +37,8 @@ export interface WorkerEventMap {
 }
 
 /**
- * What happens in a worker. Metrics, traces, `InsertHealth` and `Progress` listen. Nothing that delivers rows depends on a listener, and
- * without one an event costs a lookup. A listener must not throw.
+ * What happens in a worker. Metrics, traces and `InsertHealth` listen. Nothing that delivers rows depends on a listener, and without one an
+ * event costs a lookup. A listener must not throw.
  */
 export class WorkerEvents extends EventEmitter<WorkerEventMap> {}
 
@@ -75,8 +69,8 @@ export function observeQueries(
       throw error
     }
   }
-  const insert = (frames: readonly Buffer[], token: string, queryId = queryIds.rows(token)): Promise<void> =>
-    run({ kind: 'insert', startedMs: clock.nowMs(), frames, token, queryId }, () =>
+  const insert = (frames: readonly Buffer[], token: string, queryId?: string): Promise<void> =>
+    run({ kind: 'insert', startedMs: clock.nowMs(), token }, () =>
       frameInserter.insert(frames, token, queryId),
     )
   const beforeAttempt = (): Promise<void> =>

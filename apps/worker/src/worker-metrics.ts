@@ -8,14 +8,11 @@ const ERROR_CODES_MAX = 50
 /** The code names a few operations that are retried. */
 const RETRIED_STEPS_MAX = 20
 
-/** A batch waits for at most `BATCH_WAIT_MS`, and then for an insert slot. */
-const WAIT_BUCKETS_S = [0.05, 0.1, 0.25, 0.5, 0.75, 1, 2, 5, 10, 30, 60]
 /** An insert is given up after a minute without a response. */
 const INSERT_BUCKETS_S = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 /** From a batch that did not wait to a backlog of a day. */
 const LAG_BUCKETS_S = [0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400]
 const ROWS_BUCKETS = [1, 10, 100, 1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000]
-const BYTES_BUCKETS = [1_000, 10_000, 100_000, 1_000_000, 4_000_000, 16_000_000, 64_000_000]
 
 /** The state of a worker that metrics show. */
 export interface WorkerState {
@@ -43,14 +40,6 @@ export function exportWorker(metrics: Metrics, events: WorkerEvents, state: Work
     { name: 'sluice_batch_rows', help: 'Rows of each batch that was stored.' },
     ROWS_BUCKETS,
   )
-  const batchBytes = metrics.histogram(
-    { name: 'sluice_batch_bytes', help: 'Bytes of its rows before compression.' },
-    BYTES_BUCKETS,
-  )
-  const batchWait = metrics.histogram(
-    { name: 'sluice_batch_wait_seconds', help: 'From the fetch of the first chunk of a batch to its claim.' },
-    WAIT_BUCKETS_S,
-  )
   const lag = metrics.histogram(
     {
       name: 'sluice_lag_seconds',
@@ -58,10 +47,8 @@ export function exportWorker(metrics: Metrics, events: WorkerEvents, state: Work
     },
     LAG_BUCKETS_S,
   )
-  events.on('batch taken', (waitMs) => batchWait(waitMs / 1_000))
   events.on('batch stored', (chunks) => {
     batchRows(chunks.reduce((sum, { rows }) => sum + rows, 0))
-    batchBytes(chunks.reduce((sum, { bytes }) => sum + bytes, 0))
     const nowMs = wallMs()
     for (const { id } of chunks) {
       const seconds = Math.max(0, nowMs - idTimeMs(id)) / 1_000
@@ -127,23 +114,16 @@ function countEvents(metrics: Metrics, events: WorkerEvents, monotonicMs: () => 
   })
 }
 
-/** The time that `read` covers, at least. */
+/** The lag covers this time, at least. */
 const WINDOW_MS = 60_000
-/** One slice is forgotten at a time. */
-const SLICE_MS = 5_000
-
-interface Slice {
-  readonly startedMs: number
-  chunks: number
-  sumS: number
-  maxS: number
-}
+/** What is older is forgotten in parts of this length. */
+const PART_MS = 5_000
 
 /** The lag of the chunks that a worker has stored in the last minute. */
 export class LagWindow {
   readonly #monotonicMs: () => number
-  /** At most one per `SLICE_MS`, the newest last. */
-  #slices: Slice[] = []
+  /** By the number of the part, the oldest first. */
+  readonly #parts = new Map<number, { chunks: number; sumS: number; maxS: number }>()
 
   constructor(monotonicMs: () => number) {
     this.#monotonicMs = monotonicMs
@@ -151,29 +131,26 @@ export class LagWindow {
 
   /** Counts a chunk. */
   add(seconds: number): void {
-    const nowMs = this.#monotonicMs()
-    let slice = this.#slices.at(-1)
-    if (slice === undefined || nowMs - slice.startedMs >= SLICE_MS) {
-      slice = { startedMs: nowMs, chunks: 0, sumS: 0, maxS: 0 }
-      this.#slices = [...this.#recent(nowMs), slice]
-    }
-    slice.chunks += 1
-    slice.sumS += seconds
-    slice.maxS = Math.max(slice.maxS, seconds)
+    const part = this.#forget()
+    const { chunks, sumS, maxS } = this.#parts.get(part) ?? { chunks: 0, sumS: 0, maxS: 0 }
+    this.#parts.set(part, { chunks: chunks + 1, sumS: sumS + seconds, maxS: Math.max(maxS, seconds) })
   }
 
   /** Undefined if no chunk was stored in the last minute. */
   read(): RecentLag | undefined {
-    const slices = this.#recent(this.#monotonicMs())
-    if (slices.length === 0) return undefined
-    const chunks = slices.reduce((sum, slice) => sum + slice.chunks, 0)
-    const sumS = slices.reduce((sum, slice) => sum + slice.sumS, 0)
-    const maxS = Math.max(...slices.map((slice) => slice.maxS))
-    return { chunks, meanS: round(sumS / chunks), maxS: round(maxS) }
+    this.#forget()
+    const parts = [...this.#parts.values()]
+    if (parts.length === 0) return undefined
+    const chunks = parts.reduce((sum, part) => sum + part.chunks, 0)
+    const sumS = parts.reduce((sum, part) => sum + part.sumS, 0)
+    return { chunks, meanS: round(sumS / chunks), maxS: round(Math.max(...parts.map((part) => part.maxS))) }
   }
 
-  #recent(nowMs: number): Slice[] {
-    return this.#slices.filter(({ startedMs }) => nowMs - startedMs < WINDOW_MS + SLICE_MS)
+  /** @returns the number of the present part */
+  #forget(): number {
+    const now = Math.floor(this.#monotonicMs() / PART_MS)
+    for (const part of this.#parts.keys()) if (part < now - WINDOW_MS / PART_MS) this.#parts.delete(part)
+    return now
   }
 }
 

@@ -1,6 +1,6 @@
 import { RecordedTraces } from '@sluice/harness/recorded-traces'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { INSERT_SPANS_MAX, traceBatches } from '../src/batch-spans.ts'
+import { traceBatches } from '../src/batch-spans.ts'
 import type { Batch, BatchInRepair, Recovery, Stage } from '../src/batch.ts'
 import { RequeueError } from '../src/retrier.ts'
 import { type Step, WorkerEvents } from '../src/worker-events.ts'
@@ -10,7 +10,6 @@ const context = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa
 const trace = `00-${context.traceId}-${context.spanId}-01`
 
 const chunks = [{ ...makeChunk('a'), trace }, makeChunk('b'), { ...makeChunk('c'), trace: 'x'.repeat(55) }]
-const frames = chunks.map(({ frame }) => frame)
 const batch: Batch = { id: 'B', chunks, splits: new Set() }
 const inRepair: BatchInRepair = { ...batch, repair: 3 }
 const recovery: Recovery = {
@@ -39,35 +38,28 @@ function step(from: Step['from'], result: Stage | Error, ...tokens: string[]): v
   const made = { shard: 4, from, startedMs: 6 }
   events.emit('step started', made)
   for (const token of tokens) {
-    const query = { kind: 'insert', startedMs: 6, frames, token, queryId: `id of ${token}` } as const
+    const query = { kind: 'insert', startedMs: 6, token } as const
     events.emit('query started', query)
     events.emit('query ended', query, undefined)
   }
   events.emit('step ended', made, result instanceof Error ? { error: result } : { to: result })
 }
 
-// test/traces.system.test.ts checks the spans of requests, chunks, batches and inserts together.
+// test/traces.system.test.ts checks the spans of requests, chunks and batches together.
 
 describe('a new batch', () => {
-  it('with a traced chunk has a span with a link to it, and its insert is a child', () => {
+  it('with a traced chunk has a span with a link to it', () => {
     step(claimed, stored, 'B')
-    const [span, child, ...others] = traces.spans
-    expect([others, span?.ended, child?.ended]).toEqual([[], undefined, 'ok'])
+    const [span, ...others] = traces.spans
+    expect([others, span?.ended]).toEqual([[], undefined])
     step(stored, { at: 'done' })
     expect(span?.options).toMatchObject({ name: 'batch', kind: 'consumer', startMs: 5 })
     expect(span?.links).toMatchObject([context])
     expect(span?.attributes).toMatchObject({ 'sluice.batch.traced_chunks': 1, 'sluice.batch.rows': 3 })
     expect(span?.ended).toBe('ok')
-    expect(child?.options).toMatchObject({
-      name: 'insert',
-      kind: 'client',
-      startMs: 6,
-      parent: span?.context,
-    })
-    expect(child?.attributes).toMatchObject({ 'sluice.insert.query_id': 'id of B', 'sluice.insert.rows': 3 })
   })
 
-  it('without a traced chunk has no span, nor has its insert', () => {
+  it('without a traced chunk has no span', () => {
     const untraced = { ...batch, chunks: chunks.slice(1) }
     step({ ...claimed, batch: untraced }, stored, 'B')
     step(stored, { at: 'done' })
@@ -82,24 +74,16 @@ describe('a new batch', () => {
   })
 })
 
-it('each repair has a span, which its inserts by parts continue; only some of them have spans', () => {
-  const parts = Array.from({ length: INSERT_SPANS_MAX + 2 }, (_, index) => `B/${index}-${index + 1}`)
+it('each repair has a span, which counts its inserts, by parts too', () => {
   step(recovering, loaded)
   step(loaded, waiting, 'B')
   step(recovering, loaded)
   step(loaded, rejected, 'B')
-  step(rejected, stored, ...parts)
+  step(rejected, stored, 'B/0-1', 'B/1-3')
   step(stored, { at: 'done' })
-  const [first, second] = traces.named('batch')
   const results = ['result', 'repair', 'inserts'].map((name) => `sluice.batch.${name}`)
   expect(traces.named('batch').map(({ attributes }) => results.map((name) => attributes[name]))).toEqual([
     ['waiting', 3, 1],
-    ['done', 3, INSERT_SPANS_MAX + 3],
+    ['done', 3, 3],
   ])
-  const [insert, ...ofSecond] = traces.named('insert')
-  expect(insert?.options.parent).toBe(first?.context)
-  expect(ofSecond).toHaveLength(INSERT_SPANS_MAX)
-  expect(ofSecond[1]?.options.parent).toBe(second?.context)
-  const ofPart = { 'sluice.insert.token': 'B/0-1', 'sluice.insert.rows': undefined }
-  expect(ofSecond[1]?.attributes).toMatchObject(ofPart)
 })

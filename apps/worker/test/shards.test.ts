@@ -44,14 +44,12 @@ describe('the served shards', () => {
   let logged: [fields: unknown, message: string][]
   /** What Redis knows. */
   let names: readonly QueueNames[]
-  let empty: Set<number>
   let refresh: () => Promise<void>
   let clock: TestClock
 
   beforeEach(() => {
     ;[started, stopped, logged] = [[], [], []]
     names = shardNames('test', 1)
-    empty = new Set()
     refresh = () => Promise.resolve()
     clock = new TestClock()
   })
@@ -69,11 +67,10 @@ describe('the served shards', () => {
           return names
         },
         refresh: () => refresh(),
-        isEmpty: ({ shard }) => Promise.resolve(empty.has(shard)),
       },
       start: ({ shard }) => {
         started.push(shard)
-        return { heldChunks: 1, loopedAtMs: shard, stop: () => Promise.resolve(void stopped.push(shard)) }
+        return { heldChunks: 1, stop: () => Promise.resolve(void stopped.push(shard)) }
       },
       clock,
       logger: { info: log, warn: log } as unknown as Logger,
@@ -107,13 +104,7 @@ describe('the served shards', () => {
     const served = await serve()
     expect(started).toEqual([0, 1, 2])
     expect(served.heldChunks).toBe(3)
-    empty.add(1)
-    const watched = served.watched.map(async (shard) => [shard.loopedAtMs, await shard.askRedis()])
-    expect(await Promise.all(watched)).toEqual([
-      [0, false],
-      [1, true],
-      [2, false],
-    ])
+    expect(served.names.map(({ shard }) => shard)).toEqual([0, 1, 2])
     learn(4)
     await nextRefresh()
     expect(started).toEqual([0, 1, 2, 3])
@@ -121,18 +112,15 @@ describe('the served shards', () => {
     expect(stopped).toEqual([0, 1, 2, 3])
   })
 
-  it('are logged once when a retired one is served, and once when it is empty, also after an error of Redis', async () => {
+  it('are logged once when a retired one is served, also after an error of Redis', async () => {
     refresh = () => Promise.reject(new Error('NOPERM'))
     await serve()
     learn(2)
-    await nextRefresh()
-    empty.add(1)
     await nextRefresh()
     await nextRefresh()
     expect(logged).toEqual([
       [{ err: expect.any(Error) }, 'retired shards not read'],
       [{ shard: 1 }, 'serving a shard above QUEUE_SHARDS'],
-      [{ shard: 1 }, 'a shard above QUEUE_SHARDS is empty'],
     ])
   })
 })

@@ -25,13 +25,10 @@ export interface AuthenticatorOptions {
   readonly monotonicMs: () => number
 }
 
-/** Distinguishes the hash of a key from the id of a project, which is shorter. */
-const KEY_HASH = /^[0-9a-f]{64}$/
-
 interface Known {
   readonly credential: KnownCredential
   /** Until when it is trusted, on the monotonic clock. Later, the key is still remembered as a valid one. */
-  trustedUntilMs: number
+  readonly trustedUntilMs: number
 }
 
 /**
@@ -46,7 +43,7 @@ export class Authenticator {
   readonly #known = new LRUCache<string, Known>({ max: credentialLimits.knownMax })
   /** Until when a key is considered unknown, on the monotonic clock. */
   readonly #unknownUntilMs = new LRUCache<string, number>({ max: credentialLimits.unknownMax })
-  /** Lookups in flight, without those that a change has made obsolete. Concurrent requests with the same key share one. */
+  /** Lookups in flight. Concurrent requests with the same key share one. */
   readonly #lookups = new Map<string, Promise<Credential>>()
   /**
    * The header of the last request of each connection, and the hash of its key: most clients send the same in each request. A key stays in
@@ -55,9 +52,6 @@ export class Authenticator {
   readonly #last = new WeakMap<object, { readonly header: string; readonly keyHash: string }>()
   readonly #failedAttempts = new FailedAttempts()
   readonly #options: AuthenticatorOptions
-  /** Requests whose API key was cached, and requests whose key was not. */
-  cacheHits = 0
-  cacheMisses = 0
   /** Valid keys that Redis had, and does not have any more. */
   keysLost = 0
 
@@ -90,10 +84,7 @@ export class Authenticator {
     client: { readonly ip: string },
     identified?: (project: Project) => void,
   ): Promise<Project> {
-    const cached = this.#peek(keyHash)
-    if (cached === undefined) this.cacheMisses += 1
-    else this.cacheHits += 1
-    const credential = cached ?? (await this.#lookUp(keyHash, client.ip))
+    const credential = this.#peek(keyHash) ?? (await this.#lookUp(keyHash, client.ip))
     if (credential === 'unknown' || !this.#isValid(credential)) throw unauthorized()
     const { record, project } = credential
     if (project !== undefined) identified?.(project)
@@ -103,21 +94,6 @@ export class Authenticator {
       throw problem('project_not_found', `The project ${record.projectId} is deleted or disabled.`)
     this.#options.usage.recordUse(keyHash, this.#options.wallMs())
     return project
-  }
-
-  /** Stops trusting what is cached of a changed key (given its hash) or of the keys of a changed project (given its id). */
-  invalidate(change: string): void {
-    if (KEY_HASH.test(change)) {
-      this.#lookups.delete(change)
-      this.#unknownUntilMs.delete(change)
-      const known = this.#known.peek(change)
-      if (known !== undefined) known.trustedUntilMs = 0
-    } else {
-      this.#lookups.clear()
-      for (const known of this.#known.values()) {
-        if (known.credential.record.projectId === change) known.trustedUntilMs = 0
-      }
-    }
   }
 
   /** The hash of the key in a header. @throws Problem `unauthorized` */
@@ -165,14 +141,12 @@ export class Authenticator {
 
   /** Rejects with the registry's error, also for requests that share the lookup. */
   #startLookup(keyHash: string, startedMs: number): Promise<Credential> {
-    // A change during the lookup makes its result obsolete, but requests that wait for it do not fail.
-    const isCurrent = (): boolean => this.#lookups.get(keyHash) === lookup
     const lookup = this.#find(keyHash)
       .then((credential) => {
-        if (isCurrent()) this.#keep(keyHash, credential, startedMs)
+        this.#keep(keyHash, credential, startedMs)
         return credential
       })
-      .finally(() => isCurrent() && this.#lookups.delete(keyHash))
+      .finally(() => this.#lookups.delete(keyHash))
     this.#lookups.set(keyHash, lookup)
     return lookup
   }

@@ -19,9 +19,8 @@ export type Credential = KnownCredential | 'unknown'
 
 export const credentialLimits = {
   /**
-   * How long a credential is trusted, in ms, from the start of its lookup. Changes are published and take effect at once;
-   * this is the bound if a notification is lost. A revocation may take five seconds, so this value must be lower. The
-   * duration of a lookup must be lower as well: it is two commands of at most 1.8 s.
+   * How long a credential is trusted, in ms, from the start of its lookup. A change may take five seconds, so this value must be lower. It
+   * must be higher than the duration of a lookup, which is two commands of at most 1.8 s, for its result to be kept.
    */
   trustMs: 3_000,
   /** 10,000 of about 800 bytes: 8 MB. If more keys than that are used within three seconds, each further one is a lookup. */

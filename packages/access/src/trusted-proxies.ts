@@ -1,7 +1,15 @@
-import { type Logger, SettingsError } from '@sluice/runtime'
+import { type Logger, SettingsError, stringSetting } from '@sluice/runtime'
 import type { FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import { isIP } from 'node:net'
+
+export const proxySettings = {
+  TRUST_PROXY: stringSetting(
+    {},
+    'Proxies whose X-Forwarded-For header is trusted: a comma-separated list of addresses, CIDR ranges, ' +
+      '`loopback`, `linklocal` and `uniquelocal`.',
+  ),
+} as const
 
 /** Names of private ranges that Fastify knows. */
 const NAMED_RANGES: ReadonlySet<string> = new Set(['loopback', 'linklocal', 'uniquelocal'])

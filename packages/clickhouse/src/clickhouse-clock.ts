@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { ClockError, describeSkew, type Logger, type Readiness } from '@sluice/runtime'
+import { describeSkew, type Readiness } from '@sluice/runtime'
 import type { ClickHouseClient } from './client.ts'
 import { describeError } from './insert-errors.ts'
 import { lookUp, queryIds, type QueryWatcher } from './query-watch.ts'
@@ -22,14 +22,11 @@ export const clickhouseClockLimits = {
   measurementAgeMaxMs: 10_000,
 } as const
 
-const REDIS_CLOCK_UNKNOWN = 'the time of Redis is not known yet'
-
 export interface ClickHouseClockOptions {
   readonly client: Pick<ClickHouseClient, 'query'>
-  /** The clock of Redis, ms since 1970. It may throw ClockError. */
-  readonly wallMs: () => number
+  /** The clock of Redis, ms since 1970. Undefined before Redis has replied. */
+  readonly redisMs: () => number | undefined
   readonly monotonicMs: () => number
-  readonly logger: Logger
   /** Gives up a measurement while ClickHouse is silent, so that no insert waits longer for it. */
   readonly watch: QueryWatcher
 }
@@ -51,7 +48,6 @@ export class ClickHouseClock {
   readonly #options: ClickHouseClockOptions
   #last: Measurement | undefined
   #measuring: Promise<void> | undefined
-  #wasWrong = false
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: ClickHouseClockOptions) {
@@ -91,15 +87,10 @@ export class ClickHouseClock {
   /** Why rows must not be inserted; undefined if they may be. */
   #problem(): string | undefined {
     if (this.#last === undefined) return 'the clock of ClickHouse is not known yet'
-    const { wallMs, monotonicMs } = this.#options
+    const { monotonicMs } = this.#options
     const { offsetMs, roundTripMs } = this.#last
-    let redisMs: number
-    try {
-      redisMs = wallMs()
-    } catch (error) {
-      if (error instanceof ClockError) return REDIS_CLOCK_UNKNOWN
-      throw error
-    }
+    const redisMs = this.#options.redisMs()
+    if (redisMs === undefined) return 'the time of Redis is not known yet'
     const skewMs = monotonicMs() + offsetMs - redisMs
     const isRight = Math.abs(skewMs) + roundTripMs / 2 <= clickhouseClockLimits.skewMaxMs
     return isRight ? undefined : `the clock of ClickHouse is ${describeSkew(skewMs)} that of Redis`
@@ -127,17 +118,5 @@ export class ClickHouseClock {
       // A code such as MEMORY_LIMIT_EXCEEDED says nothing about the rows. The caller must not split a batch because of it.
       throw new ClockSkewError(`the clock of ClickHouse cannot be read: ${describeError(error)}`)
     }
-    this.#reportChange()
-  }
-
-  #reportChange(): void {
-    const reason = this.#problem()
-    // At the start of the process, Redis may respond later than ClickHouse.
-    if (reason === REDIS_CLOCK_UNKNOWN) return
-    if ((reason !== undefined) === this.#wasWrong) return
-    this.#wasWrong = !this.#wasWrong
-    const { logger } = this.#options
-    if (this.#wasWrong) logger.error({ reason }, 'inserts pause until the clocks agree')
-    else logger.info('the clocks agree, inserts continue')
   }
 }

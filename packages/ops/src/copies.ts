@@ -32,7 +32,7 @@ export async function runCopies({ logger, config, count, prepare }: CopiesOption
   await runProcess({
     logger,
     deadlineMs: config.SHUTDOWN_DEADLINE_MS,
-    start: async () => {
+    start: async (resources) => {
       const env = { ...process.env, ...(await prepare?.()), OPS_HOST: '127.0.0.1', OPS_PORT: '0' }
       const copies = Array.from({ length: count }, () => startCopy(env))
       let stopping = false
@@ -52,14 +52,12 @@ export async function runCopies({ logger, config, count, prepare }: CopiesOption
         })
       }
       const urls = await Promise.all(copies.map(({ opsUrl }) => opsUrl))
-      const ops = await listenForOperators(config.OPS_HOST, config.OPS_PORT, (path) => askAll(urls, path))
+      const ops = resources.closeAtEnd(
+        await listenForOperators(config.OPS_HOST, config.OPS_PORT, (path) => askAll(urls, path)),
+      )
+      resources.defer(stop)
       logger.info({ processes: count, opsUrl: ops.url }, 'running')
-      return {
-        stop: async () => {
-          await stop()
-          await ops.close()
-        },
-      }
+      return ops.url
     },
   })
   // The signal ends this process.

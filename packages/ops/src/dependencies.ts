@@ -1,15 +1,10 @@
 import type { RedisConnection } from '@sluice/runtime'
 
-/** Often enough for a state that is shown in seconds. A check only reads memory. */
-const CHECK_INTERVAL_MS = 1_000
-
-/** Something outside of the process that it needs. */
-export interface DependencyCheck {
-  /** For example `redis`, `clickhouse` or `shard 0`. Unique. */
-  readonly name: string
-  /** Why it does not work, as far as the process knows now; undefined if it works. Makes no remote call. */
-  readonly failure: () => string | undefined
-}
+/**
+ * What the process needs outside of itself, such as `redis`, `clickhouse` and `shard 0`: why each does not work, as far as the process
+ * knows now; undefined if it works.
+ */
+export type DependencyFailures = Readonly<Record<string, string | undefined>>
 
 export interface DependencyStatus {
   readonly name: string
@@ -20,56 +15,38 @@ export interface DependencyStatus {
   readonly lastError?: string
 }
 
-export interface DependenciesOptions {
-  /** May change: a shard is added. */
-  readonly checks: () => readonly DependencyCheck[]
-  readonly monotonicMs: () => number
-}
-
 /**
  * Remembers since when each dependency works or fails.
  *
  * A dependency: up ⇄ down, at the first check that finds it so.
  */
 export class Dependencies {
-  readonly #options: DependenciesOptions
-  readonly #known = new Map<string, { isUp: boolean; sinceMs: number; lastError: string | undefined }>()
-  #timer: NodeJS.Timeout | undefined
+  readonly #failures: () => DependencyFailures
+  readonly #monotonicMs: () => number
+  #known = new Map<string, { isUp: boolean; sinceMs: number; lastError: string | undefined }>()
 
-  constructor(options: DependenciesOptions) {
-    this.#options = options
+  /** @param failures makes no remote call. The names may change: a shard is added */
+  constructor(failures: () => DependencyFailures, monotonicMs: () => number) {
+    this.#failures = failures
+    this.#monotonicMs = monotonicMs
   }
 
-  start(): void {
-    this.#timer = setInterval(() => this.check(), CHECK_INTERVAL_MS)
-    this.check()
-  }
-
-  stop(): void {
-    clearInterval(this.#timer)
-  }
-
+  /** To be called at an interval. */
   check(): void {
-    const nowMs = this.#options.monotonicMs()
-    const checks = this.#options.checks()
-    const names = new Set(checks.map(({ name }) => name))
-    for (const name of this.#known.keys()) if (!names.has(name)) this.#known.delete(name)
-    for (const { name, failure } of checks) {
-      const error = failure()
-      const isUp = error === undefined
+    const nowMs = this.#monotonicMs()
+    const known = Object.entries(this.#failures()).map(([name, error]) => {
       const before = this.#known.get(name)
-      this.#known.set(name, {
-        isUp,
-        sinceMs: before?.isUp === isUp ? before.sinceMs : nowMs,
-        lastError: error ?? before?.lastError,
-      })
-    }
+      const isUp = error === undefined
+      const sinceMs = before?.isUp === isUp ? before.sinceMs : nowMs
+      return [name, { isUp, sinceMs, lastError: error ?? before?.lastError }] as const
+    })
+    this.#known = new Map(known)
   }
 
-  /** The present states, in the order of the checks. */
+  /** The present states, in the order of the failures. */
   get status(): DependencyStatus[] {
     this.check()
-    const nowMs = this.#options.monotonicMs()
+    const nowMs = this.#monotonicMs()
     return Array.from(this.#known, ([name, { isUp, sinceMs, lastError }]) => ({
       name,
       state: isUp ? 'up' : 'down',
@@ -79,18 +56,14 @@ export class Dependencies {
   }
 }
 
-/** Whether a connection to Redis is open. In a cluster, one open connection is enough: the shards are dependencies of their own. */
-export function redisDependency(redis: Pick<RedisConnection, 'status' | 'on'>): DependencyCheck {
-  let lastError: string | undefined
-  redis.on('error', (error: Error) => (lastError = error.message))
-  return {
-    name: 'redis',
-    failure: () => {
-      if (redis.status === 'ready') return undefined
-      const state = `the connection to Redis is ${redis.status}`
-      return lastError === undefined ? state : `${state}: ${lastError}`
-    },
-  }
+/**
+ * Why a connection to Redis is not open. In a cluster, one open connection is enough: the shards are dependencies of their own.
+ */
+export function redisFailure(redis: Pick<RedisConnection, 'status' | 'on'>): () => string | undefined {
+  let lastError = ''
+  redis.on('error', (error: Error) => (lastError = `: ${error.message}`))
+  return () =>
+    redis.status === 'ready' ? undefined : `the connection to Redis is ${redis.status}${lastError}`
 }
 
 /** A message is a hint. Longer ones quote what was sent. */

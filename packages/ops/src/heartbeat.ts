@@ -12,11 +12,13 @@ import {
   withTimeout,
 } from '@sluice/runtime'
 import { withoutSecrets } from './dependencies.ts'
+import type { QueueReporter } from './queue-reporter.ts'
 
 export const heartbeatLimits = {
-  /** Each is one write that waits for the disk of Redis, and a screen that is refreshed every few seconds is current. */
-  intervalMs: 5_000,
-  /** A process that reports nothing for this time is frozen or dead. It covers two heartbeats that are lost. */
+  /**
+   * A process that reports nothing for this time is frozen or dead, and another one reports the queues. It covers two heartbeats that are
+   * lost.
+   */
   silenceMaxMs: 15_000,
   /** How long it is shown then: an operator looks for it some minutes later. */
   keptMs: 600_000,
@@ -24,8 +26,6 @@ export const heartbeatLimits = {
   processesMax: 256,
   /** How long a process that stops waits for Redis. Afterwards its record expires. */
   removalWaitMs: 500,
-  /** RFC 1035 allows names of hosts of this length. */
-  hostCharactersMax: 253,
 } as const
 
 /** How long rows took from their receipt until they could be queried, in the last minute. */
@@ -53,8 +53,10 @@ export interface ProcessReport {
 }
 
 /**
- * KEYS: the times of the reports by process, the reports by process. ARGV: the process, its report, how long reports are kept in ms, the
- * maximum number of processes, how long reports are kept if there are as many. Older reports are removed.
+ * KEYS: the times of the reports by process, the reports by process, the lease of the process that reports the queues. ARGV: the process,
+ * its report, how long reports are kept in ms, the maximum number of processes, how long reports are kept if there are as many, and the
+ * lease lasts, '1' if the process can report the queues. Older reports are removed. Returns 1 if the process has the lease now: until it
+ * ends, so that all values come from the same process while nothing fails.
  */
 const RECORD = `
 ${permitWrites}
@@ -70,6 +72,13 @@ redis.call('ZADD', KEYS[1], nowMs, ARGV[1])
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
+local reporter = redis.call('GET', KEYS[3])
+if reporter and reporter ~= ARGV[1] then return 0 end
+if ARGV[6] == '0' then
+  redis.call('DEL', KEYS[3])
+  return 0
+end
+redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[5])
 return 1`
 
 /** KEYS: as in RECORD. ARGV: the process. */
@@ -94,21 +103,22 @@ export interface HeartbeatOptions extends Pick<ProcessReport, 'role' | 'host' | 
   readonly prefix: string
   readonly processId: string
   readonly readiness: () => Readiness
+  readonly queues: Pick<QueueReporter, 'canRead' | 'report' | 'update'>
   readonly work?: () => Pick<ProcessReport, 'chunksHeld' | 'lag'>
   readonly monotonicMs: () => number
   readonly logger: Logger
 }
 
 /**
- * Records in Redis that this process exists, and whether it is ready, for `sluice status`. Nothing else depends on it: a report that
- * fails is only in the log at the level `debug`, and the next one follows. Replicas do not have to confirm reports.
+ * Records in Redis that this process exists, and whether it is ready, for `sluice status`. The same step renews the lease for the report
+ * of the queues. Nothing else depends on it: a report that fails is only in the log at the level `debug`, and the next one follows.
+ * Replicas do not have to confirm reports.
  *
- * Stopped → running (a report every five seconds) → stopped (the record is removed, if Redis replies in time).
+ * Stopped → running (a report every five seconds: each is one write that waits for the disk of Redis) → stopped (the record is removed, if Redis replies in time).
  */
 export class Heartbeat extends RegularCheck<HeartbeatOptions> {
-  protected readonly intervalMs = heartbeatLimits.intervalMs
   readonly #keys: readonly string[]
-  readonly #record: RedisScript<unknown>
+  readonly #record: RedisScript<number>
   readonly #remove: RedisScript<unknown>
   readonly #startedMs: number
 
@@ -121,13 +131,20 @@ export class Heartbeat extends RegularCheck<HeartbeatOptions> {
   }
 
   async check(): Promise<void> {
-    const { processId, logger } = this.options
+    const { processId, queues, monotonicMs, logger } = this.options
     const { keptMs, processesMax, silenceMaxMs } = heartbeatLimits
+    const leasedUntilMs = monotonicMs() + silenceMaxMs
+    let isReporter: boolean
     try {
-      await this.#record(this.#keys, [processId, this.#report(), keptMs, processesMax, silenceMaxMs])
+      const args = [processId, this.#report(), keptMs, processesMax, silenceMaxMs, queues.canRead ? 1 : 0]
+      isReporter = (await this.#record(this.#keys, args)) === 1
     } catch (error) {
       logger.debug({ err: error }, 'this process is not reported')
+      // While Redis rejects writes, no other process can take the lease, and the report of the queues is needed most.
+      if (!(error instanceof Error) || error.name !== 'ReplyError' || queues.report === undefined) return
+      isReporter = true
     }
+    await queues.update(isReporter ? leasedUntilMs : undefined)
   }
 
   /** Stops, and removes the record. Never rejects, and waits for Redis no longer than `removalWaitMs`. */
@@ -142,7 +159,7 @@ export class Heartbeat extends RegularCheck<HeartbeatOptions> {
     const { ready, reasons } = readiness()
     return JSON.stringify({
       role,
-      host: host.slice(0, heartbeatLimits.hostCharactersMax),
+      host,
       pid,
       version,
       uptimeS: Math.floor((monotonicMs() - this.#startedMs) / 1_000),
@@ -172,8 +189,8 @@ const orderOf = ({ role, host, pid, id }: ProcessReport): string =>
   [role, host, String(pid).padStart(10, '0'), id].join(' ')
 
 function keysOf(prefix: string): readonly string[] {
-  const { processTimesKey, processesKey } = installationNames(prefix)
-  return [processTimesKey, processesKey]
+  const { processTimesKey, processesKey, reporterKey } = installationNames(prefix)
+  return [processTimesKey, processesKey, reporterKey]
 }
 
 function parseReport(id: string, ageMs: number, text: string): ProcessReport | undefined {

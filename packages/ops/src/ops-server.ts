@@ -5,7 +5,7 @@ import type { Readiness } from '@sluice/runtime'
 import { type DependencyStatus, withoutSecrets } from './dependencies.ts'
 import type { Metrics } from './metrics.ts'
 
-interface OpsServerOptions {
+export interface OpsServerOptions {
   readonly host: string
   readonly port: number
   readonly readiness: () => Readiness

@@ -1,111 +1,64 @@
 import { queuedRows } from '@sluice/queue'
-import {
-  defineScript,
-  DELETE_IF_EQUAL,
-  type Logger,
-  permitWrites,
-  type RedisConnection,
-  type RedisScript,
-  RegularCheck,
-} from '@sluice/runtime'
+import type { Logger } from '@sluice/runtime'
 import type { Metrics, Sample } from './metrics.ts'
 import type { QueueGauge, QueueReading, ServerMemory } from './queue-gauge.ts'
-
-const INTERVAL_MS = 5_000
-/** The lease of a process that was killed ends after this time. It covers two attempts to renew it. */
-const LEASE_MS = 15_000
-
-/**
- * KEYS: the lease. ARGV: the process, the TTL in ms. Returns 1 if the process has the lease now. A process has it until it ends, so that
- * all values come from the same process while nothing fails.
- */
-const TAKE_LEASE = `
-${permitWrites}
-local owner = redis.call('GET', KEYS[1])
-if owner and owner ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1`
 
 /** The state of the queues and of Redis, as one process of the installation reports it. */
 export interface QueueReport extends Pick<QueueReading, 'shards'> {
   readonly servers: readonly (ServerMemory & { readonly headroomS: number })[]
 }
 
-export interface QueueReporterOptions {
-  readonly redis: RedisConnection
-  readonly gauge: Pick<QueueGauge, 'read'>
-  /** See `InstallationNames.reporterKey`. */
-  readonly leaseKey: string
-  readonly processId: string
-  readonly monotonicMs: () => number
-  readonly logger: Logger
-}
-
 /**
- * Reads the state of the queues every five seconds, if this process has the lease for it. Otherwise the sum over all processes would be a
- * multiple of the truth.
+ * The state of the queues, if this process has the lease for its report. Otherwise the sum over all processes would be a multiple of the
+ * truth. `Heartbeat` renews the lease every five seconds.
  *
  * Without the lease (no report) → with it (a report) → without a reply of Redis (the last report, as long as the lease lasts) → without.
  */
-export class QueueReporter extends RegularCheck<QueueReporterOptions> {
-  protected readonly intervalMs = INTERVAL_MS
-  readonly #takeLease: RedisScript<number>
-  readonly #deleteIfEqual: RedisScript<unknown>
+export class QueueReporter {
+  readonly #gauge: Pick<QueueGauge, 'read'>
+  readonly #monotonicMs: () => number
+  readonly #logger: Logger
   readonly #trend: MemoryTrend
   #report: QueueReport | undefined
   #leasedUntilMs = Number.NEGATIVE_INFINITY
-  #hasFailed = false
+  /** Whether this process may have the lease. Not after a read has failed: another process may be able to read. */
+  canRead = true
 
-  constructor(options: QueueReporterOptions) {
-    super(options)
-    this.#takeLease = defineScript(options.redis, TAKE_LEASE)
-    this.#deleteIfEqual = defineScript(options.redis, DELETE_IF_EQUAL)
-    this.#trend = new MemoryTrend(options.monotonicMs)
+  constructor(gauge: Pick<QueueGauge, 'read'>, monotonicMs: () => number, logger: Logger) {
+    this.#gauge = gauge
+    this.#monotonicMs = monotonicMs
+    this.#logger = logger
+    this.#trend = new MemoryTrend(monotonicMs)
   }
 
   /** Undefined if another process reports, or Redis has not replied for as long as the lease lasts. */
   get report(): QueueReport | undefined {
-    return this.options.monotonicMs() < this.#leasedUntilMs ? this.#report : undefined
+    return this.#monotonicMs() < this.#leasedUntilMs ? this.#report : undefined
   }
 
-  async check(): Promise<void> {
-    const { monotonicMs, leaseKey, processId, logger } = this.options
+  /** Reads the queues if this process has the lease. Never rejects. @param leasedUntilMs undefined if another process has it */
+  async update(leasedUntilMs: number | undefined): Promise<void> {
     try {
-      const startedMs = monotonicMs()
-      const hasLease = await this.#hasLease()
-      if (hasLease) this.#report = await this.#read()
-      this.#leasedUntilMs = hasLease ? startedMs + LEASE_MS : Number.NEGATIVE_INFINITY
-      this.#hasFailed = false
+      if (leasedUntilMs !== undefined) this.#report = await this.#read()
+      this.#leasedUntilMs = leasedUntilMs ?? Number.NEGATIVE_INFINITY
+      this.canRead = true
     } catch (error) {
-      // Another process may be able to read.
-      await this.#deleteIfEqual([leaseKey], [processId]).catch(() => undefined)
-      if (!this.#hasFailed) logger.warn({ err: error }, 'cannot report the state of the queues')
-      this.#hasFailed = true
-    }
-  }
-
-  /** A process that has the lease keeps it while Redis rejects writes: no other process can take it, and the report is needed most. */
-  async #hasLease(): Promise<boolean> {
-    const { leaseKey, processId } = this.options
-    try {
-      return (await this.#takeLease([leaseKey], [processId, LEASE_MS])) === 1
-    } catch (error) {
-      if (error instanceof Error && error.name === 'ReplyError' && this.report !== undefined) return true
-      throw error
+      this.canRead = false
+      this.#logger.warn({ err: error }, 'cannot report the state of the queues')
     }
   }
 
   async #read(): Promise<QueueReport> {
-    const { shards, servers } = await this.options.gauge.read()
-    const withHeadroom = servers.map((memory) =>
-      Object.assign({ headroomS: this.#trend.headroomS(memory) }, memory),
-    )
-    return { shards, servers: withHeadroom }
+    const { shards, servers } = await this.#gauge.read()
+    const headroomS = (memory: ServerMemory): number => this.#trend.headroomS(memory)
+    return { shards, servers: Array.from(servers, (each) => ({ ...each, headroomS: headroomS(each) })) }
   }
 }
 
 /** Long enough for the rewrites of an append-only file, and short enough for an outage of ClickHouse. */
 const WINDOW_MS = 300_000
+
+/** How the memory of Redis grows. */
 export class MemoryTrend {
   readonly #monotonicMs: () => number
   /** Of all servers, in the last five minutes, oldest first. */

@@ -1,73 +1,139 @@
 import type { ShardCount } from '@sluice/queue'
-import { installationNames, type ProcessLogger, type Readiness, redisServers } from '@sluice/runtime'
-import type { Dependencies } from './dependencies.ts'
+import {
+  type commonSettings,
+  type Logger,
+  type Readiness,
+  type RedisConnection,
+  type redisSettings,
+  redisServers,
+  type SettingsOf,
+} from '@sluice/runtime'
+import { hostname } from 'node:os'
+import { Dependencies, type DependencyFailures, redisFailure, withoutSecrets } from './dependencies.ts'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
-import type { Metrics } from './metrics.ts'
-import { QueueGauge, type QueueGaugeOptions } from './queue-gauge.ts'
+import { Metrics } from './metrics.ts'
+import { type OpsServerOptions, startOpsServer } from './ops-server.ts'
+import { QueueGauge } from './queue-gauge.ts'
 import { exportQueues, QueueReporter } from './queue-reporter.ts'
 
-export interface ReportingOptions
-  extends HeartbeatOptions, Pick<QueueGaugeOptions, 'memoryBytes' | 'wallMs'> {
-  readonly shards: ShardCount
-  readonly metrics: Metrics
+/** Often enough for states that are shown in seconds. A check only reads memory. */
+const CHECK_INTERVAL_MS = 1_000
+
+interface Check {
+  readonly readiness: Readiness
 }
 
-/**
- * What each process reports to operators next to its own metrics: the state of the queues, as metrics, and itself, for
- * `sluice status`.
- */
+export interface ReportingOptions extends Pick<
+  HeartbeatOptions,
+  'role' | 'version' | 'processId' | 'work' | 'monotonicMs'
+> {
+  readonly config: SettingsOf<typeof commonSettings & typeof redisSettings>
+  /** Over which the process works. */
+  readonly redis: RedisConnection
+  /** Over which it reports, if it does not use the other one: this one fails fast and has a command timeout. */
+  readonly reportingRedis?: RedisConnection
+  readonly shards: ShardCount
+  readonly registry: Check
+  /** The process is ready while all of these are, the registry, and its connection to Redis. */
+  readonly checks: readonly Check[]
+  /** Further reasons why it is not ready. */
+  readonly reasons?: () => readonly string[]
+  /** What it needs besides Redis. */
+  readonly dependencies?: () => DependencyFailures
+  /** The clock of the chunks' ids. */
+  readonly wallMs: () => number
+  readonly logger: Logger
+}
+
+/** What each process shows operators: its ops server, its metrics and those of the queues, and itself, for `sluice status`. */
 export class Reporting {
+  readonly metrics: Metrics
   readonly gauge: QueueGauge
-  readonly #reporter: QueueReporter
+  readonly #options: ReportingOptions
+  readonly #dependencies: Dependencies
   readonly #heartbeat: Heartbeat
+  #closeServer: (() => Promise<void>) | undefined
+  #timer: NodeJS.Timeout | undefined
+  #wasReady = true
 
   constructor(options: ReportingOptions) {
-    const { redis, prefix, metrics } = options
-    this.gauge = new QueueGauge({ ...options, servers: () => redisServers(redis) })
-    this.#reporter = new QueueReporter({
-      ...options,
-      gauge: this.gauge,
-      leaseKey: installationNames(prefix).reporterKey,
+    const { role: app, version, config, redis, reportingRedis = redis, shards, registry, logger } = options
+    const { dependencies = () => ({}), monotonicMs, wallMs } = options
+    this.#options = options
+    this.metrics = new Metrics({ app, version })
+    this.gauge = new QueueGauge({
+      redis: reportingRedis,
+      servers: () => redisServers(reportingRedis),
+      shards,
+      memoryBytes: config.REDIS_MEMORY_BYTES,
+      wallMs,
+      monotonicMs,
     })
-    this.#heartbeat = new Heartbeat(options)
-    exportQueues(metrics, this.#reporter)
+    const queues = new QueueReporter(this.gauge, monotonicMs, logger)
+    this.#heartbeat = new Heartbeat({
+      ...options,
+      redis: reportingRedis,
+      prefix: config.SLUICE_PREFIX,
+      host: hostname(),
+      pid: process.pid,
+      readiness: this.readiness,
+      queues,
+    })
+    const failure = redisFailure(redis)
+    this.#dependencies = new Dependencies(() => ({ redis: failure(), ...dependencies() }), monotonicMs)
+    exportQueues(this.metrics, queues)
+    this.metrics.gauge({ name: 'sluice_ready', help: '1 if /readyz answers 200.' }, () =>
+      Number(this.readiness().ready),
+    )
+    this.metrics.gauge(
+      { name: 'sluice_registry_lost', help: '1 if Redis has lost its projects, or has others.' },
+      () => Number(!registry.readiness.ready),
+    )
   }
 
-  start(): void {
+  readonly readiness = (): Readiness => {
+    const { redis, registry, checks, reasons: further = () => [] } = this.#options
+    const reasons = [
+      ...(redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]),
+      ...[...checks, registry].flatMap((check) => check.readiness.reasons),
+      ...further(),
+    ]
+    return { ready: reasons.length === 0, reasons }
+  }
+
+  /** @returns the address of the ops server */
+  async start(server: Pick<OpsServerOptions, 'isAlive' | 'pages'> = {}): Promise<string> {
+    const { OPS_HOST: host, OPS_PORT: port } = this.#options.config
+    this.#dependencies.check()
+    // The first time after a second: a process that starts is not ready.
+    this.#timer = setInterval(this.#check, CHECK_INTERVAL_MS)
+    const { url, close } = await startOpsServer({
+      ...server,
+      host,
+      port,
+      readiness: this.readiness,
+      dependencies: () => this.#dependencies.status,
+      metrics: this.metrics.page,
+    })
+    this.#closeServer = close
     this.#heartbeat.start()
-    this.#reporter.start()
+    return url
   }
 
   /** Never rejects, and waits for Redis no longer than `heartbeatLimits.removalWaitMs`. */
   async stop(): Promise<void> {
-    this.#reporter.stop()
+    clearInterval(this.#timer)
+    await this.#closeServer?.()
     await this.#heartbeat.leave()
   }
-}
 
-export interface ProcessState {
-  readonly readiness: () => Readiness
-  readonly dependencies: Pick<Dependencies, 'status'>
-  readonly registry: { readonly readiness: Readiness }
-  readonly logger: Pick<ProcessLogger, 'logLinesDropped'>
-}
-
-/** Exports the state of a process. docs/metrics.md describes each metric. */
-export function exportProcess(
-  metrics: Metrics,
-  { readiness, dependencies, registry, logger }: ProcessState,
-): void {
-  metrics.gauge({ name: 'sluice_ready', help: '1 if /readyz answers 200.' }, () => Number(readiness().ready))
-  metrics.gauge(
-    { name: 'sluice_dependency_up', help: '1 if the dependency works.', labels: ['dependency'] },
-    () => dependencies.status.map(({ name, state }) => [[name], Number(state === 'up')]),
-  )
-  metrics.gauge(
-    { name: 'sluice_registry_lost', help: '1 if Redis has lost its projects, or has others.' },
-    () => Number(!registry.readiness.ready),
-  )
-  metrics.counter(
-    { name: 'sluice_log_lines_dropped_total', help: 'Repeated log lines that were not written.' },
-    () => logger.logLinesDropped,
-  )
+  readonly #check = (): void => {
+    this.#dependencies.check()
+    const { ready, reasons } = this.readiness()
+    if (ready === this.#wasReady) return
+    this.#wasReady = ready
+    const { logger } = this.#options
+    if (ready) logger.info('ready')
+    else logger.error({ reasons: reasons.map(withoutSecrets) }, 'not ready')
+  }
 }

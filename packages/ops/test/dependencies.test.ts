@@ -1,7 +1,7 @@
 import type { RedisConnection } from '@sluice/runtime'
 import { EventEmitter } from 'node:events'
 import { beforeEach, expect, it } from 'vitest'
-import { Dependencies, type DependencyCheck, redisDependency } from '../src/dependencies.ts'
+import { Dependencies, redisFailure } from '../src/dependencies.ts'
 
 let nowMs: number
 let failures: Map<string, string | undefined>
@@ -10,9 +10,10 @@ let dependencies: Dependencies
 beforeEach(() => {
   nowMs = 0
   failures = new Map(['redis', 'shard 1'].map((name) => [name, undefined]))
-  const checks = (): DependencyCheck[] =>
-    [...failures].map(([name, error]) => ({ name, failure: () => error }))
-  dependencies = new Dependencies({ checks, monotonicMs: () => nowMs })
+  dependencies = new Dependencies(
+    () => Object.fromEntries(failures),
+    () => nowMs,
+  )
 })
 
 it('shows the state of each dependency, with the seconds since it changed, and its last error also afterwards', () => {
@@ -50,8 +51,7 @@ it.each([
 
 it('the connection to Redis fails while it is not open, with the last error of the connection', () => {
   const redis = Object.assign(new EventEmitter(), { status: 'connecting' })
-  const { name, failure } = redisDependency(redis as unknown as RedisConnection)
-  expect(name).toBe('redis')
+  const failure = redisFailure(redis as unknown as RedisConnection)
   expect(failure()).toBe('the connection to Redis is connecting')
   redis.status = 'ready'
   redis.emit('error', new Error('connect ECONNREFUSED'))

@@ -35,6 +35,7 @@ function heartbeatOf(processId: string, options: Partial<HeartbeatOptions> = {})
     pid: 7,
     version: '1.2.3',
     readiness: ready,
+    queues: { canRead: true, report: undefined, update: async () => undefined },
     monotonicMs: () => nowMs,
     logger: createLogger('test', 'silent'),
     ...options,

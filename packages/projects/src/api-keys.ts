@@ -100,8 +100,7 @@ export class ApiKeys {
   async revoke(keyId: string): Promise<ApiKeyRecord> {
     const { keyHash, record } = await this.#findById(keyId)
     const { names, now, run } = this.#store
-    const parameters = [keyHash, new Date(now()).toISOString(), names.changesChannel]
-    const revokedAt = await run(REVOKE_KEY, [names.apiKey(keyHash)], parameters)
+    const revokedAt = await run(REVOKE_KEY, [names.apiKey(keyHash)], [new Date(now()).toISOString()])
     if (typeof revokedAt !== 'string') throw noSuchKey(keyId)
     return { ...record, revokedAt }
   }
@@ -125,7 +124,7 @@ export class ApiKeys {
     const { id, projectId: owner, createdAt } = record
     const keys = [names.project(owner), names.keysOfProject(owner), names.apiKey(hash), names.keyIds]
     if (old.hash !== '') keys.push(names.apiKey(old.hash))
-    const args = [hash, id, names.changesChannel, old.hash, createdAt, old.expiresAt, ...keyToHash(record)]
+    const args = [hash, id, createdAt, old.expiresAt, ...keyToHash(record)]
     return run(CREATE_KEY, keys, args) as Promise<string | null>
   }
 

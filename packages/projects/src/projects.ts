@@ -167,7 +167,7 @@ export class Projects {
     return run(
       script,
       [names.project(id), names.projects, names.tombstone(id), names.keysOfProject(id), names.keyIds],
-      [id, names.changesChannel, names.apiKey(''), ...args],
+      [id, names.apiKey(''), ...args],
     )
   }
 }

@@ -1,9 +1,6 @@
 import { type Logger, type Readiness, type RedisConnection, RegularCheck } from '@sluice/runtime'
 import type { RegistryIdentity, RegistryState } from './identity.ts'
 
-/** A key that is not in Redis is not judged by this check, but by a read of its own. */
-const CHECK_INTERVAL_MS = 5_000
-
 const remedy = 'Restore them: ./sluice projects import FILE, or ./sluice projects accept'
 /** What is wrong in a state, and what to do. */
 export const registryProblems: Partial<Record<RegistryState, string>> = {
@@ -22,9 +19,11 @@ interface RegistryCheckOptions {
   readonly logger: Logger
 }
 
-/** Checks that the projects in Redis are those of the installation: after each connect, and every five seconds. */
+/**
+ * Checks that the projects in Redis are those of the installation: after each connect, and every five seconds. A key that is not in Redis
+ * is not judged by this check, but by a read of its own.
+ */
 export class RegistryCheck extends RegularCheck<RegistryCheckOptions> {
-  protected readonly intervalMs = CHECK_INTERVAL_MS
   /** Whether the last comparison with ClickHouse has not failed. */
   #isCompared = true
   #problem: string | undefined

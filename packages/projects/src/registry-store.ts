@@ -20,8 +20,6 @@ export const hashFields = (object: object): string[] =>
 export function registryNames(prefix: string) {
   const project = (id: string): string => `${prefix}:project:${id}`
   return {
-    /** Channel: the id of each project and the hash of each key that changes. */
-    changesChannel: `${prefix}:changes`,
     /** Hash: what the installation is known by. */
     identity: `${prefix}:identity`,
     /** Set: the ids of all projects. */

@@ -9,8 +9,6 @@ export class Registry {
   readonly projects: Projects
   readonly keys: ApiKeys
   readonly identity: RegistryIdentity
-  /** Redis channel: the id of each project and the hash of each key that changes, so that caches evict it. */
-  readonly changesChannel: string
 
   /**
    * @param prefix `redisNames(…).registryPrefix`
@@ -28,6 +26,5 @@ export class Registry {
     this.projects = new Projects(store)
     this.keys = new ApiKeys(store)
     this.identity = new RegistryIdentity(store)
-    this.changesChannel = names.changesChannel
   }
 }

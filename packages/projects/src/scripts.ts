@@ -16,7 +16,7 @@ local function rowsUntil(project, nowMs, daysDefault, daysBeyond)
 end`
 
 /**
- * KEYS and the first three of ARGV: as in DELETE_PROJECT. Further ones: the time in ms, retention in days for a record without one, days to
+ * KEYS and the first two of ARGV: as in DELETE_PROJECT. Further ones: the time in ms, retention in days for a record without one, days to
  * keep beyond the retention, the new values of fields as JSON. Null removes a field.
  *
  * @returns 1; 0 when there is no such project
@@ -24,19 +24,18 @@ end`
 export const CHANGE_PROJECT = `
 ${rowsUntil}
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-local changes = cjson.decode(ARGV[7])
+local changes = cjson.decode(ARGV[6])
 if changes.retentionDays then
-  redis.call('HSET', KEYS[1], 'rowsUntilMs', rowsUntil(KEYS[1], ARGV[4], ARGV[5], ARGV[6]))
+  redis.call('HSET', KEYS[1], 'rowsUntilMs', rowsUntil(KEYS[1], ARGV[3], ARGV[4], ARGV[5]))
 end
 for name, value in pairs(changes) do
   if value == cjson.null then redis.call('HDEL', KEYS[1], name) else redis.call('HSET', KEYS[1], name, value) end
 end
-redis.call('PUBLISH', ARGV[2], ARGV[1])
 return 1`
 
 /**
  * KEYS: the project, the set of projects, the project's tombstone, the set of its keys, the key ids.
- * ARGV: id, channel, Redis key of an API key's record without the hash, deletion time in ms, retention in days for a record without one,
+ * ARGV: id, Redis key of an API key's record without the hash, deletion time in ms, retention in days for a record without one,
  * days to keep beyond the retention, deletion time in ISO 8601.
  *
  * Each key is marked: if the project is imported later, only the keys of the backup become active again.
@@ -46,25 +45,24 @@ return 1`
 export const DELETE_PROJECT = `
 ${rowsUntil}
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-local keptUntilMs = rowsUntil(KEYS[1], ARGV[4], ARGV[5], ARGV[6])
+local keptUntilMs = rowsUntil(KEYS[1], ARGV[3], ARGV[4], ARGV[5])
 for _, hash in ipairs(redis.call('SMEMBERS', KEYS[4])) do
-  local key = ARGV[3] .. hash
+  local key = ARGV[2] .. hash
   local id = redis.call('HGET', key, 'id')
   if id then
     redis.call('HDEL', KEYS[5], id)
-    redis.call('HSET', key, 'deletedAt', ARGV[7])
+    redis.call('HSET', key, 'deletedAt', ARGV[6])
     redis.call('PEXPIREAT', key, keptUntilMs)
   end
 end
 redis.call('DEL', KEYS[1], KEYS[4])
 redis.call('SREM', KEYS[2], ARGV[1])
 redis.call('SET', KEYS[3], keptUntilMs, 'PXAT', keptUntilMs)
-redis.call('PUBLISH', ARGV[2], ARGV[1])
 return tonumber(keptUntilMs)`
 
 /**
  * Creates a project, or imports it with its keys. KEYS: as in DELETE_PROJECT.
- * ARGV: id, channel, Redis key of an API key's record without the hash, then as JSON: the fields and values of the project, and for each
+ * ARGV: id, Redis key of an API key's record without the hash, then as JSON: the fields and values of the project, and for each
  * key of an import its hash, its id, and the fields and values of its record. One argument, because a command has a limited number of them.
  *
  * A key of a deleted project is still known, and may have been revoked or rotated after the backup: this remains. Its mark as deleted
@@ -76,12 +74,12 @@ return tonumber(keptUntilMs)`
  */
 export const ADD_PROJECT = `
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-local keptUntilMs, backup = redis.call('GET', KEYS[3]), cjson.decode(ARGV[4])
+local keptUntilMs, backup = redis.call('GET', KEYS[3]), cjson.decode(ARGV[3])
 if keptUntilMs and not backup.keys then return tonumber(keptUntilMs) end
 backup.keys = backup.keys or {}
 for _, key in ipairs(backup.keys) do
   local hash = redis.call('HGET', KEYS[5], key.id) or key.hash
-  local owner = redis.call('HGET', ARGV[3] .. hash, 'projectId')
+  local owner = redis.call('HGET', ARGV[2] .. hash, 'projectId')
   if owner and owner ~= ARGV[1] then return {key.id, owner} end
 end
 redis.call('HSET', KEYS[1], unpack(backup.fields))
@@ -92,26 +90,23 @@ if keptUntilMs and tonumber(keptUntilMs) > tonumber(rowsUntilMs or 0) then
 end
 redis.call('DEL', KEYS[3])
 for _, key in ipairs(backup.keys) do
-  local name = ARGV[3] .. key.hash
+  local name = ARGV[2] .. key.hash
   local revokedAt, replacedBy, expiresAt =
     unpack(redis.call('HMGET', name, 'revokedAt', 'replacedBy', 'expiresAt'))
   redis.call('DEL', name)
   redis.call('SADD', KEYS[4], key.hash)
   redis.call('HSET', KEYS[5], key.id, key.hash)
-  redis.call('PUBLISH', ARGV[2], key.hash)
   redis.call('HSET', name, unpack(key.fields))
   if revokedAt then redis.call('HSET', name, 'revokedAt', revokedAt) end
   if replacedBy then redis.call('HSET', name, 'replacedBy', replacedBy) end
   local imported = redis.call('HGET', name, 'expiresAt')
   if expiresAt and (not imported or expiresAt < imported) then redis.call('HSET', name, 'expiresAt', expiresAt) end
 end
-redis.call('PUBLISH', ARGV[2], ARGV[1])
 return 1`
 
 /**
  * KEYS: the project, the set of its keys, the new key, the key ids, and the old key if the new one replaces it.
- * ARGV: the new key's hash and id, channel, the old key's hash, now, the old key's new expiry, then the fields and values
- * of the new record.
+ * ARGV: the new key's hash and id, now, the old key's new expiry, then the fields and values of the new record.
  *
  * @returns nil, or why the old key cannot be replaced
  */
@@ -123,26 +118,22 @@ if KEYS[5] then
   if deletedAt or not id then return 'its project was deleted' end
   if revokedAt then return 'it is revoked' end
   if replacedBy then return 'it was already rotated; rotate the key that replaced it' end
-  if expiresAt and expiresAt <= ARGV[5] then return 'it has expired' end
-  if expiresAt and expiresAt < ARGV[6] then ARGV[6] = expiresAt end
-  redis.call('HSET', KEYS[5], 'expiresAt', ARGV[6], 'replacedBy', ARGV[2])
+  if expiresAt and expiresAt <= ARGV[3] then return 'it has expired' end
+  if expiresAt and expiresAt < ARGV[4] then ARGV[4] = expiresAt end
+  redis.call('HSET', KEYS[5], 'expiresAt', ARGV[4], 'replacedBy', ARGV[2])
 end
-redis.call('HSET', KEYS[3], unpack(ARGV, 7))
+redis.call('HSET', KEYS[3], unpack(ARGV, 5))
 redis.call('SADD', KEYS[2], ARGV[1])
-redis.call('HSET', KEYS[4], ARGV[2], ARGV[1])
-redis.call('PUBLISH', ARGV[3], ARGV[1])
-if KEYS[5] then redis.call('PUBLISH', ARGV[3], ARGV[4]) end`
+redis.call('HSET', KEYS[4], ARGV[2], ARGV[1])`
 
 /**
- * KEYS: the key.
- * ARGV: the key's hash, now, channel.
+ * KEYS: the key. ARGV: now.
  *
  * @returns when the key was first revoked; nil when there is no such key
  */
 export const REVOKE_KEY = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
-redis.call('HSETNX', KEYS[1], 'revokedAt', ARGV[2])
-redis.call('PUBLISH', ARGV[3], ARGV[1])
+redis.call('HSETNX', KEYS[1], 'revokedAt', ARGV[1])
 return redis.call('HGET', KEYS[1], 'revokedAt')`
 
 /**

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { hashApiKey, isWellFormedApiKey } from '../src/api-key.ts'
 import { RegistryError } from '../src/registry-store.ts'
 import { Registry } from '../src/registry.ts'
@@ -8,7 +8,7 @@ let fixture: RegistryFixture
 let registry: Registry
 
 beforeEach(async () => {
-  fixture = await RegistryFixture.open()
+  fixture = new RegistryFixture()
   registry = fixture.registry
   await registry.projects.create('demo')
 })
@@ -62,12 +62,6 @@ describe('keys', () => {
     expect(await registry.keys.findMany(hashes)).toEqual([two.record, undefined, one.record])
     expect(await registry.keys.findMany([])).toEqual([])
   })
-
-  it('are published when they are created and revoked', async () => {
-    const { key, record } = await registry.keys.create('demo')
-    await registry.keys.revoke(record.id)
-    await vi.waitFor(() => expect(fixture.changes).toEqual(['demo', hashApiKey(key), hashApiKey(key)]))
-  })
 })
 
 describe('revoking a key', () => {
@@ -101,8 +95,6 @@ describe('rotating a key', () => {
     expect(replaced).toEqual({ ...old.record, expiresAt: inMs(1_000), replacedBy: record.id })
     expect(await registry.keys.list('demo')).toEqual([replaced, record])
     expect(await registry.keys.find(hashApiKey(key))).toEqual(record)
-    const changes = ['demo', ...[old.key, key, old.key].map(hashApiKey)]
-    await vi.waitFor(() => expect(fixture.changes).toEqual(changes))
   })
 
   it('gives the new key the lifetime of the old one, whose expiry does not move later', async () => {

@@ -4,8 +4,8 @@ import { RegistryFixture } from './registry-fixture.ts'
 
 let fixture: RegistryFixture
 
-beforeEach(async () => {
-  fixture = await RegistryFixture.open()
+beforeEach(() => {
+  fixture = new RegistryFixture()
 })
 afterEach(() => fixture.close())
 

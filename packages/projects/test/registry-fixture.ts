@@ -12,21 +12,10 @@ export class RegistryFixture {
   readonly registry: Registry
   /** The registry's clock. */
   nowMs = START_MS
-  /** All published changes. */
-  readonly changes: string[] = []
-  readonly #subscriber: RedisConnection
 
-  private constructor(redisUrl: string) {
-    this.redis = connectRedis(redisUrl, { failFast: false })
-    this.#subscriber = connectRedis(redisUrl, { failFast: false })
-    this.#subscriber.on('message', (_channel: string, change: string) => this.changes.push(change))
+  constructor() {
+    this.redis = connectRedis(inject('services').redisUrl, { failFast: false })
     this.registry = new Registry(this.redis, this.prefix, () => this.nowMs)
-  }
-
-  static async open(): Promise<RegistryFixture> {
-    const fixture = new RegistryFixture(inject('services').redisUrl)
-    await fixture.#subscriber.subscribe(fixture.registry.changesChannel)
-    return fixture
   }
 
   /** The names of all Redis keys of the registry. */
@@ -35,7 +24,6 @@ export class RegistryFixture {
   }
 
   async close(): Promise<void> {
-    this.#subscriber.disconnect()
     const left = await this.redisKeys()
     if (left.length > 0) await this.redis.del(left)
     this.redis.disconnect()

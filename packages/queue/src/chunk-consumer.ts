@@ -11,9 +11,9 @@ import { isNotConnectionError } from 'bullmq'
 import { batchFinisher, type FinishBatch } from './batch-finish.ts'
 import { decodeChunk, FRAME_FIELD, type HeldChunk, readJobData } from './chunk.ts'
 import type { FetchMonitor } from './fetch-monitor.ts'
-import { HeldJobs, JobLocks, type LockedJob } from './held-jobs.ts'
+import { HeldJobs, keepLocks, type LockedJob } from './held-jobs.ts'
 import { type FetchedJob, JobFetcher } from './job-fetch.ts'
-import { JobMover, type QueueEnd } from './job-moves.ts'
+import { jobMover, type JobMover, type QueueEnd } from './job-moves.ts'
 import type { QueueNames } from './queue-names.ts'
 
 /** A chunk of an unknown version, or with other columns, waits this long for another worker. */
@@ -75,7 +75,7 @@ export class ChunkConsumer {
   readonly #jobs = new HeldJobs()
   readonly #fetcher: JobFetcher
   readonly #mover: JobMover
-  readonly #locks: JobLocks
+  readonly #stopLocks: () => void
   readonly #readJobs: RedisScript<JobFields[]>
   readonly #stopListening: () => void
 
@@ -84,8 +84,8 @@ export class ChunkConsumer {
     const { redis, durable = plainRedis(redis), names, workerId, lockDurationMs, fetchMonitor } = options
     this.#fetcher = new JobFetcher(redis, names, workerId, lockDurationMs)
     this.finish = batchFinisher(durable, names, this.#jobs)
-    this.#mover = new JobMover(redis, names)
-    this.#locks = new JobLocks(options, this.#jobs)
+    this.#mover = jobMover(redis, names)
+    this.#stopLocks = keepLocks(options, this.#jobs)
     this.#readJobs = durable.script(READ_JOBS, { isBinary: true })
     fetchMonitor.started(names.queuePrefix)
     this.#stopListening = listenTo(redis, 'error', (error) => fetchMonitor.failed(names.queuePrefix, error))
@@ -188,7 +188,7 @@ export class ChunkConsumer {
    */
   async close(): Promise<void> {
     const { names, fetchMonitor } = this.#options
-    this.#locks.stop()
+    this.#stopLocks()
     fetchMonitor.stopped(names.queuePrefix)
     this.#stopListening()
     // Without a reply, or after an error, the turn expires.

@@ -99,55 +99,43 @@ export interface JobLocksOptions {
 /**
  * Renews the locks of the held jobs, and requeues jobs of workers that died. Its timers are monotonic, so the clock of the machine
  * may be set.
+ *
+ * @returns how to stop. From then on the locks expire
  */
-export class JobLocks {
-  readonly #options: JobLocksOptions
-  readonly #jobs: HeldJobs
-  readonly #renew: ReturnType<typeof jobScript<string[]>>
-  readonly #tasks: readonly PeriodicTask[]
+export function keepLocks(
+  { redis, names, lockDurationMs, logger }: JobLocksOptions,
+  held: HeldJobs,
+): () => void {
+  const renew = jobScript<string[]>(redis, names, RENEW)
+  const checkStalled = jobScript(redis, names, CHECK_STALLED)
+  const stalledCheckMs = Math.min(STALLED_CHECK_MAX_MS, lockDurationMs)
 
-  constructor(options: JobLocksOptions, jobs: HeldJobs) {
-    const { redis, names, lockDurationMs } = options
-    this.#options = options
-    this.#jobs = jobs
-    this.#renew = jobScript(redis, names, RENEW)
-    const checkStalled = jobScript(redis, names, CHECK_STALLED)
-    const stalledCheckMs = Math.min(STALLED_CHECK_MAX_MS, lockDurationMs)
-    this.#tasks = [
-      this.#repeat(lockDurationMs / RENEWALS_PER_LOCK, 'locks not renewed', () => this.#renewAll()),
-      this.#repeat(stalledCheckMs, 'stalled jobs not requeued', () =>
-        checkStalled(STALLED_COUNT_MAX, stalledCheckMs),
-      ),
-    ]
-  }
-
-  /** From now on the locks expire. */
-  stop(): void {
-    for (const task of this.#tasks) task.stop()
-  }
-
-  async #renewAll(): Promise<void> {
-    const { logger, lockDurationMs } = this.#options
-    const jobs = this.#jobs.locked
+  const renewAll = async (): Promise<void> => {
+    const jobs = held.locked
     const lostIds = new Set<string>()
     for (let from = 0; from < jobs.length; from += RENEWED_PER_RUN_MAX) {
       const run = jobs.slice(from, from + RENEWED_PER_RUN_MAX)
       const [ids, tokens] = [run.map(({ id }) => id), run.map(({ token }) => token)]
-      for (const id of await this.#renew(lockDurationMs, ...ids, ...tokens)) lostIds.add(id)
+      for (const id of await renew(lockDurationMs, ...ids, ...tokens)) lostIds.add(id)
     }
-    const lost = jobs.filter((job) => lostIds.has(job.id) && this.#jobs.isLocked(job))
+    const lost = jobs.filter((job) => lostIds.has(job.id) && held.isLocked(job))
     // Another worker may have the chunk now. The batch ledger keeps the two from inserting it twice.
     if (lost.length > 0) logger.warn({ chunks: lost.length, chunkId: lost[0]?.id }, 'locks lost')
   }
-
-  #repeat(intervalMs: number, failureMessage: string, run: () => Promise<unknown>): PeriodicTask {
-    return new PeriodicTask(intervalMs, async () => {
-      try {
-        await run()
-      } catch (error) {
+  const repeat = (intervalMs: number, failureMessage: string, run: () => Promise<unknown>): PeriodicTask =>
+    new PeriodicTask(intervalMs, async () => {
+      await run().catch((error: unknown) => {
         // Errors of the connection are logged by its owner.
-        if (isNotConnectionError(error as Error)) this.#options.logger.warn({ err: error }, failureMessage)
-      }
+        if (isNotConnectionError(error as Error)) logger.warn({ err: error }, failureMessage)
+      })
     })
+  const tasks = [
+    repeat(lockDurationMs / RENEWALS_PER_LOCK, 'locks not renewed', renewAll),
+    repeat(stalledCheckMs, 'stalled jobs not requeued', () =>
+      checkStalled(STALLED_COUNT_MAX, stalledCheckMs),
+    ),
+  ]
+  return () => {
+    for (const task of tasks) task.stop()
   }
 }

@@ -41,43 +41,34 @@ ${readClock}
 newFinisher(base, nowMs, 'failed')(ARGV[2], ARGV[3], ARGV[4], ARGV[5])
 return redis.call('ZSCORE', base .. 'failed', ARGV[2]) and 1 or 0`
 
+export type JobMover = ReturnType<typeof jobMover>
+
 /**
  * Moves active jobs to other states. BullMQ's scripts for this begin with a deletion, so they also run while Redis is above its
  * `maxmemory`. A job is left unchanged if its lock has expired or another worker has locked it, so each step may be repeated.
  */
-export class JobMover {
-  readonly #requeue: ReturnType<typeof jobScript<null>>
-  readonly #delay: ReturnType<typeof jobScript<null>>
-  readonly #fail: ReturnType<typeof jobScript<number>>
-
-  constructor(redis: RedisConnection, names: QueueNames) {
-    this.#requeue = jobScript(redis, names, REQUEUE)
-    this.#delay = jobScript(redis, names, DELAY)
-    this.#fail = jobScript(redis, names, FAIL)
-  }
-
-  /** The jobs keep their order. */
-  async requeue(jobs: readonly LockedJob[], end: QueueEnd): Promise<void> {
-    // The job that is pushed to the front last is the first in the queue.
-    const inOrder = end === 'front' ? jobs.toReversed() : jobs
-    for (let from = 0; from < inOrder.length; from += MOVED_PER_RUN_MAX) {
-      const run = inOrder.slice(from, from + MOVED_PER_RUN_MAX)
-      const [ids, tokens] = [run.map(({ id }) => id), run.map(({ token }) => token)]
-      await this.#requeue(end === 'back' ? 1 : 0, ...ids, ...tokens)
-    }
-  }
-
-  async delay({ id, token }: LockedJob, delayMs: number): Promise<void> {
-    await this.#delay(delayMs, id, token)
-  }
-
-  /**
-   * The job stays in Redis with the error, until an operator handles it.
-   *
-   * @returns false if it was left unchanged
-   */
-  async fail({ id, token }: LockedJob, error: Error): Promise<boolean> {
-    const stacktrace = JSON.stringify(error.stack === undefined ? [] : [error.stack])
-    return (await this.#fail(id, token, error.message, stacktrace)) === 1
+export function jobMover(redis: RedisConnection, names: QueueNames) {
+  const requeueRun = jobScript<null>(redis, names, REQUEUE)
+  const delayJob = jobScript<null>(redis, names, DELAY)
+  const failJob = jobScript<number>(redis, names, FAIL)
+  return {
+    /** The jobs keep their order. */
+    async requeue(jobs: readonly LockedJob[], end: QueueEnd): Promise<void> {
+      // The job that is pushed to the front last is the first in the queue.
+      const inOrder = end === 'front' ? jobs.toReversed() : jobs
+      for (let from = 0; from < inOrder.length; from += MOVED_PER_RUN_MAX) {
+        const run = inOrder.slice(from, from + MOVED_PER_RUN_MAX)
+        const [ids, tokens] = [run.map(({ id }) => id), run.map(({ token }) => token)]
+        await requeueRun(end === 'back' ? 1 : 0, ...ids, ...tokens)
+      }
+    },
+    async delay({ id, token }: LockedJob, delayMs: number): Promise<void> {
+      await delayJob(delayMs, id, token)
+    },
+    /** The job stays in Redis with the error, until an operator handles it. @returns false if it was left unchanged */
+    async fail({ id, token }: LockedJob, error: Error): Promise<boolean> {
+      const stacktrace = JSON.stringify(error.stack === undefined ? [] : [error.stack])
+      return (await failJob(id, token, error.message, stacktrace)) === 1
+    },
   }
 }

@@ -56,7 +56,6 @@ export function shardRecorder(
  * The record is never lowered automatically. No process knows whether another one still adds to the last shard.
  */
 export class ShardCount {
-  readonly #redis: Pick<RedisConnection, 'exists'>
   readonly #prefix: string
   readonly #record: () => Promise<ShardRecord>
   #names: readonly QueueNames[]
@@ -66,7 +65,6 @@ export class ShardCount {
    * @param configured the number of shards of this process
    */
   constructor(redis: RedisConnection, prefix: string, configured: number) {
-    this.#redis = redis
     this.#prefix = prefix
     this.#names = shardNames(prefix, configured)
     const record = shardRecorder(plainRedis(redis), queueNames(prefix))
@@ -82,10 +80,5 @@ export class ShardCount {
   async refresh(): Promise<void> {
     const { count } = await this.#record()
     if (count > this.#names.length) this.#names = shardNames(this.#prefix, count)
-  }
-
-  /** Whether a shard has no chunk in any state. Failed ones count. */
-  async isEmpty({ waitKey, activeKey, delayedKey, failedKey }: QueueNames): Promise<boolean> {
-    return (await this.#redis.exists(waitKey, activeKey, delayedKey, failedKey)) === 0
   }
 }

@@ -1,6 +1,6 @@
 import { createLogger, type RedisConnection } from '@sluice/runtime'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { HeldJobs, JobLocks } from '../src/held-jobs.ts'
+import { HeldJobs, keepLocks } from '../src/held-jobs.ts'
 import { queueNames } from '../src/queue-names.ts'
 
 const job = (id: string, token = 'a-token') => ({ id, token })
@@ -59,8 +59,8 @@ describe('the renewal of locks', () => {
     // Only the stalled check has this argument.
     const call = async (...args: readonly unknown[]) => (args.includes(1_000_000_000) ? null : renew())
     const redis = { call } as unknown as RedisConnection
-    const locks = new JobLocks({ redis, names: queueNames('test'), lockDurationMs: LOCK_MS, logger }, jobs)
-    onTestFinished(() => locks.stop())
+    const stop = keepLocks({ redis, names: queueNames('test'), lockDurationMs: LOCK_MS, logger }, jobs)
+    onTestFinished(stop)
     return { jobs, warn: vi.spyOn(logger, 'warn') }
   }
 

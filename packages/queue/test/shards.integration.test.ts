@@ -63,22 +63,6 @@ describe('the number of shards', () => {
   })
 })
 
-it('a shard is empty if no chunk is in any state', async () => {
-  const count = new ShardCount(redis, prefix, 1)
-  const names = queueNames(prefix)
-  expect(await count.isEmpty(names)).toBe(true)
-  for (const list of [names.waitKey, names.activeKey]) {
-    await redis.lpush(list, 'id')
-    expect(await count.isEmpty(names)).toBe(false)
-    await redis.del(list)
-  }
-  for (const set of [names.delayedKey, names.failedKey]) {
-    await redis.zadd(set, '1', 'id')
-    expect(await count.isEmpty(names)).toBe(false)
-    await redis.del(set)
-  }
-})
-
 /** A queue of an API process, and the connection of it. */
 function openQueue(shard: number, url = server.url): { queue: ChunkQueue; connection: RedisConnection } {
   const connection = connectRedis(url, { failFast: true, commandTimeoutMs: ADD_DEADLINE_MS })

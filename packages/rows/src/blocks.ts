@@ -204,11 +204,6 @@ export function keysOfBlock(block: Block): RowKey[] {
   }))
 }
 
-/** The ids of the rows of blocks that follow each other. */
-export function idsOfBlocks(bytes: Buffer): string[] {
-  return readBlocks(bytes)?.flatMap((block) => textsOf(block, rowColumns.indexOf('id'))) ?? []
-}
-
 function encodeNumber(number: number): Buffer {
   const bytes: number[] = []
   let rest = number

@@ -1,4 +1,4 @@
-export { type Block, earliestReceiptMs, idsOfBlocks, insertBody, readJoined, receivedFrom } from './blocks.ts'
+export { type Block, earliestReceiptMs, insertBody, readJoined, receivedFrom } from './blocks.ts'
 export { parseJsonExactly } from './exact-json.ts'
 export { IDS_PER_MS, IdSource, idTimeMs, withCounter } from './ids.ts'
 export {

@@ -26,16 +26,10 @@ export class LogLimiter {
   readonly #after: (ms: number, run: () => void) => void
   readonly #kinds = new Map<string, { lines: number; dropped: number; report: Report }>()
   #isCounting = false
-  #linesDropped = 0
 
   /** @param after runs something once after a time, without keeping the process alive */
   constructor(after: (ms: number, run: () => void) => void) {
     this.#after = after
-  }
-
-  /** Lines that were not written because of their number. */
-  get linesDropped(): number {
-    return this.#linesDropped
   }
 
   /**
@@ -56,7 +50,6 @@ export class LogLimiter {
     if (kind.lines <= linesMax) return true
     kind.dropped += 1
     kind.report = report
-    this.#linesDropped += 1
     return false
   }
 

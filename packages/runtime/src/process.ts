@@ -10,18 +10,32 @@ export interface Readiness {
   readonly reasons: readonly string[]
 }
 
+/** What a process has opened. Each is released before those that it was made of: in the reverse order. */
+export class Resources extends AsyncDisposableStack {
+  /** When half of the time for a shutdown has passed, on the clock of `performance.now()`. */
+  halfTimeMs = Number.POSITIVE_INFINITY
+
+  stopAtEnd<Part extends { stop(): unknown }>(part: Part): Part {
+    return this.adopt(part, async (started) => void (await started.stop()))
+  }
+
+  closeAtEnd<Part extends { close(): unknown }>(part: Part): Part {
+    return this.adopt(part, async (opened) => void (await opened.close()))
+  }
+}
+
 /**
  * Runs a process until a signal stops it. This is the only place in a service that handles signals and uncaught errors.
  *
- * Starting → running → stopping (on the first SIGTERM or SIGINT: `stop` runs, for at most `deadlineMs`) → exited. A second
+ * Starting → running → stopping (on the first SIGTERM or SIGINT: releases its resources, for at most `deadlineMs`) → exited. A second
  * signal or the deadline exits at once with code 1. Other processes then recover its unfinished work.
  *
- * @param start starts the process, and returns how to stop it, and the address of its ops server
+ * @param start starts the process, and returns the address of its ops server, if it has one
  */
 export async function runProcess(options: {
   logger: ProcessLogger
   deadlineMs: number
-  start: () => Promise<{ stop: () => Promise<void>; opsUrl?: string }>
+  start: (resources: Resources) => Promise<string | undefined>
 }): Promise<void> {
   const { logger, deadlineMs } = options
   const exit = (code: number): never => {
@@ -36,10 +50,11 @@ export async function runProcess(options: {
   process.on('unhandledRejection', fail)
 
   let stopping = false
-  const started = Promise.withResolvers<Awaited<ReturnType<typeof options.start>>>()
+  const started = Promise.withResolvers<string | undefined>()
+  const resources = new Resources()
   const stopAndExit = async (): Promise<void> => {
-    const { stop } = await started.promise
-    await stop()
+    await started.promise
+    await resources.disposeAsync()
     logger.reportRepeated()
     logger.info('stopped')
     await flushed(process.stdout, FLUSH_DEADLINE_MS)
@@ -51,6 +66,7 @@ export async function runProcess(options: {
       exit(1)
     }
     stopping = true
+    resources.halfTimeMs = performance.now() + deadlineMs / 2
     logger.info({ signal }, 'stopping')
     setTimeout(() => {
       logger.error({ deadlineMs }, 'not stopped within the deadline, exiting with unfinished work')
@@ -64,10 +80,9 @@ export async function runProcess(options: {
   process.on('disconnect', () => {
     if (!stopping) onSignal('disconnect')
   })
-  started.resolve(options.start())
-  const { opsUrl } = await started.promise
+  started.resolve(options.start(resources))
   // To the process that started this one as a copy.
-  process.send?.({ opsUrl })
+  process.send?.({ opsUrl: await started.promise })
 }
 
 /** Reads the settings of a process. If they are invalid, the process logs why, in one line, and exits with code 1. */

@@ -21,6 +21,26 @@ export type SettingsOf<Schema extends SettingsSchema> = FromSchema<{
   readonly additionalProperties: false
 }>
 
+/** The schema of a setting that is a whole number. */
+export const integerSetting = <
+  const Rule extends { readonly minimum: number; readonly maximum?: number; readonly default?: number },
+>(
+  rule: Rule,
+  description: string,
+) => ({ type: 'integer', ...rule, description }) as const
+
+/** The schema of a setting that is a string. */
+export const stringSetting = <
+  const Rule extends {
+    readonly default?: string
+    readonly pattern?: string
+    readonly enum?: readonly string[]
+  },
+>(
+  rule: Rule,
+  description: string,
+) => ({ type: 'string', ...rule, description }) as const
+
 const INTEGER = /^-?\d{1,15}$/
 
 /**

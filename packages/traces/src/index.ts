@@ -1,4 +1,4 @@
-import type { Logger } from '@sluice/runtime'
+import { type Logger, stringSetting } from '@sluice/runtime'
 
 /**
  * Settings of every process that makes spans. They have the names of the OpenTelemetry specification, since the exporter also reads other
@@ -6,12 +6,10 @@ import type { Logger } from '@sluice/runtime'
  * unless someone wants traces of Sluice.
  */
 export const traceSettings = {
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: {
-    type: 'string',
-    pattern: '^https?://[^/\\s]',
-    description:
-      'The URL to which traces are sent with OTLP over HTTP, such as `http://collector:4318/v1/traces`. Without it, there are no traces. See docs/traces.md.',
-  },
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: stringSetting(
+    { pattern: '^https?://[^/\\s]' },
+    'The URL to which traces are sent with OTLP over HTTP, such as `http://collector:4318/v1/traces`. Without it, there are no traces. See docs/traces.md.',
+  ),
 } as const
 
 /** The identity of a span, in lower-case hexadecimal digits. */

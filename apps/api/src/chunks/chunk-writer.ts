@@ -9,8 +9,8 @@ import {
   ShardedQueue,
 } from '@sluice/queue'
 import type { Owned, Rows } from '@sluice/row-scanner'
-import type { RequestOrigin } from '../traces/request-traces.ts'
-import type { FollowedChunk } from './chunk-follower.ts'
+import type { Span, Traces } from '@sluice/traces'
+import { ChunkSpan } from './chunk-span.ts'
 
 /** The limits of the writer. Sizes are of rows before compression. */
 export const chunkLimits = {
@@ -60,9 +60,6 @@ const WAIT_MIN_MS = 0.5
 /** The rate of rows is a mean over this time. */
 const RATE_MS = 100
 
-/** Rows whose request is not followed. */
-const unknownOrigin: RequestOrigin = { id: '', span: null }
-
 export interface ChunkWriterOptions {
   /** One for each shard. */
   readonly queues: readonly Pick<ChunkQueue, 'add'>[]
@@ -72,8 +69,8 @@ export interface ChunkWriterOptions {
   readonly records: { readonly windowMs: number; readonly perProjectMax: number }
   /** The clock of the queue's deadlines. */
   readonly monotonicMs: () => number
-  /** Undefined if no requests are followed: then a chunk costs no object and a request one branch. */
-  readonly follow?: (() => FollowedChunk) | undefined
+  /** Undefined if traces are off: then a chunk costs no object and a request one branch. */
+  readonly traces?: Traces | undefined
 }
 
 /** The rows of a request, and the record to be stored with them. */
@@ -110,13 +107,13 @@ class Gathering {
   /** Takes the requests of this gathering that were not stored because of the records of others. No other request joins it. */
   retry: Gathering | undefined
   readonly isRetry: boolean
-  readonly followed: FollowedChunk | undefined
+  readonly span: ChunkSpan | undefined
 
-  constructor(sinceMs: number, memory: Buffer, isRetry: boolean, followed: FollowedChunk | undefined) {
+  constructor(sinceMs: number, memory: Buffer, isRetry: boolean, span: ChunkSpan | undefined) {
     this.sinceMs = sinceMs
     this.memory = memory
     this.isRetry = isRetry
-    this.followed = followed
+    this.span = span
   }
 
   add<Scope>(rows: Rows<Scope>): void {
@@ -197,7 +194,6 @@ export class ChunkWriter {
   /** The mean of the rows that were sent, at the time of the last add. */
   #rowsPerS = 0
   #sentMs = Number.NEGATIVE_INFINITY
-  #bytesWaiting = 0
 
   constructor(options: ChunkWriterOptions) {
     this.#options = options
@@ -213,13 +209,13 @@ export class ChunkWriter {
    * Resolves when Redis has the rows on disk.
    *
    * @param rows copied before this returns
-   * @param origin only to follow the request
+   * @param span of the request. Null if it is not traced
    * @throws QueueFullError if Redis has no room; nothing was enqueued
    * @throws QueueUnavailableError if Redis did not reply in time; the rows may or may not be enqueued
    */
-  write<Scope>(rows: Rows<Scope>, origin: RequestOrigin = unknownOrigin): Promise<unknown> {
+  write<Scope>(rows: Rows<Scope>, span: Span | null = null): Promise<unknown> {
     const gathering = this.#openGathering(this.#anyShard)
-    this.#gather(this.#anyShard, gathering, rows, origin)
+    this.#gather(this.#anyShard, gathering, rows, span)
     // All requests of a chunk wait for the same promise.
     return gathering.stored.promise
   }
@@ -228,17 +224,17 @@ export class ChunkWriter {
    * Resolves with the record that Redis has on disk under the name: the record of this write, with its rows; or the record of an earlier
    * write, in which case nothing of this one is stored. The record of a write without rows is returned, but not stored.
    *
-   * @param origin only to follow the request
+   * @param span of the request. Null if it is not traced
    * @throws RecordQuotaError if the project has no room for the record; nothing was enqueued
    * @throws QueueFullError if Redis has no room; nothing was enqueued
    * @throws QueueUnavailableError if Redis did not reply in time; rows and record are both stored, or both not
    */
-  async writeOnce(write: RecordedWrite, origin: RequestOrigin = unknownOrigin): Promise<string> {
+  async writeOnce(write: RecordedWrite, span: Span | null = null): Promise<string> {
     const inFlight = this.#inFlight.get(write.name)
     if (inFlight !== undefined) return inFlight
     const lane = this.#lanes[write.shard]
     if (lane === undefined) throw new RangeError(`there is no shard ${write.shard}`)
-    const held = this.#writeRecorded(lane, write, origin)
+    const held = this.#writeRecorded(lane, write, span)
     this.#inFlight.set(write.name, held)
     try {
       return await held
@@ -247,21 +243,16 @@ export class ChunkWriter {
     }
   }
 
-  /** Bytes of rows that wait or are in flight. */
-  get bytesWaiting(): number {
-    return this.#bytesWaiting
-  }
-
   async #writeRecorded(
     lane: Lane,
     { name, quota, record, rows }: RecordedWrite,
-    origin: RequestOrigin,
+    span: Span | null,
   ): Promise<string> {
     const own = { name, quota, text: rows.count === 0 ? undefined : record }
     let gathering = this.#openGathering(lane)
     for (;;) {
       const index = gathering.records.push(own) - 1
-      this.#gather(lane, gathering, rows, origin)
+      this.#gather(lane, gathering, rows, span)
       const found = await gathering.stored.promise
       if (found === undefined) return record
       const result = found[index]
@@ -290,14 +281,13 @@ export class ChunkWriter {
 
   #newGathering(sinceMs: number, isRetry: boolean): Gathering {
     const memory = this.#spareMemories.pop() ?? Buffer.allocUnsafeSlow(MEMORY_BYTES)
-    return new Gathering(sinceMs, memory, isRetry, this.#options.follow?.())
+    const { traces } = this.#options
+    return new Gathering(sinceMs, memory, isRetry, traces && new ChunkSpan(traces))
   }
 
-  #gather<Scope>(lane: Lane, gathering: Gathering, rows: Rows<Scope>, origin: RequestOrigin): void {
+  #gather<Scope>(lane: Lane, gathering: Gathering, rows: Rows<Scope>, span: Span | null): void {
     gathering.add(rows)
-    if (gathering.followed !== undefined && rows.count > 0)
-      gathering.followed.gather(origin, rows.count, gathering.blocks.subarray(-rows.byteLength))
-    this.#bytesWaiting += rows.byteLength
+    if (span !== null && rows.count > 0) gathering.span?.gather(span)
     this.#scheduleTurn(lane)
   }
 
@@ -342,24 +332,23 @@ export class ChunkWriter {
   }
 
   async #send(lane: Lane, gathering: Gathering): Promise<void> {
-    const { bytes, followed, records, sinceMs, stored } = gathering
+    const { span, records, sinceMs, stored } = gathering
     lane.addsInFlight += 1
     try {
       const deadlineMs = sinceMs + chunkLimits.addDeadlineMs
       if (this.#options.monotonicMs() >= deadlineMs) throw new QueueUnavailableError('Redis is too slow')
       // Each attempt of a write has a new id, so that two different chunks never have the same id.
       const chunkId = this.#options.makeId()
-      const chunk = this.#pack(gathering, followed?.sent(chunkId, gathering))
+      const chunk = this.#pack(gathering, span?.sent(chunkId, gathering))
       const recorded = { records, recordLimits: this.#recordLimits }
       const { shard, found } = await this.#queue.addTo(lane.shard, chunkId, chunk, deadlineMs, recorded)
       stored.resolve(found)
-      followed?.answered(found === undefined, shard)
+      span?.answered(found === undefined, shard)
     } catch (error) {
-      followed?.failed(error)
+      span?.failed(error)
       stored.reject(error)
     } finally {
       lane.addsInFlight -= 1
-      this.#bytesWaiting -= bytes
       this.#sendDue(lane)
     }
   }

@@ -1,5 +1,6 @@
 import type { QueueNames } from '@sluice/queue'
 import type { Owned } from '@sluice/row-scanner'
+import type { Span } from '@sluice/traces'
 import { createHash, hash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -7,7 +8,6 @@ import { type ChunkWriter, RecordQuotaError } from '../chunks/chunk-writer.ts'
 import { logsPaths } from '../http-contract.ts'
 import { entryAnswer, type EntryReceipt, type ParsedRequest } from '../intake/intake.ts'
 import { Problem, retryAfter } from '../problems.ts'
-import type { RequestOrigin } from '../traces/request-traces.ts'
 
 /** Visible ASCII. Node joins a repeated header with a comma and a space, so a repeated key never matches. */
 export const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/
@@ -115,8 +115,8 @@ function decodeRecord(record: string): EntryReceipt & { readonly digest: string 
 interface KeyedRequest extends RequestIdentity {
   readonly projectId: string
   readonly parsed: ParsedRequest<Owned>
-  /** Only to follow the request. */
-  readonly origin: RequestOrigin
+  /** Null if the request is not traced. */
+  readonly span: Span | null
 }
 
 /**
@@ -142,7 +142,7 @@ export function idempotentWriter(
   shards: readonly QueueNames[],
   makeId: () => string,
 ): WriteOnce {
-  return async ({ projectId, key, digest, parsed, origin }) => {
+  return async ({ projectId, key, digest, parsed, span }) => {
     const { rows, answer, receipt } = parsed
     const record = encodeRecord(digest, receipt ?? { id: makeId(), timestamp: '' })
     const keyHash = hashIdempotencyKey(projectId, key)
@@ -153,7 +153,7 @@ export function idempotentWriter(
     const name = names.idempotencyKey(keyHash)
     const quota = names.idempotencyQuotaKey(projectId)
 
-    const held = await writer.writeOnce({ shard, name, quota, record, rows }, origin).catch(toProblem)
+    const held = await writer.writeOnce({ shard, name, quota, record, rows }, span).catch(toProblem)
     if (held === record) return { answer, isReplay: false }
     const first = decodeRecord(held)
     if (first.digest !== digest) throw new Problem('idempotency_key_reused')

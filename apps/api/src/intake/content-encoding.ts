@@ -3,7 +3,6 @@ import { availableParallelism } from 'node:os'
 import {
   brotliDecompress,
   brotliDecompressSync,
-  type BrotliOptions,
   constants,
   gunzip,
   gunzipSync,
@@ -13,8 +12,6 @@ import {
   inflateSync,
   zstdDecompress,
   zstdDecompressSync,
-  type ZlibOptions,
-  type ZstdOptions,
 } from 'node:zlib'
 import { FairQueue } from '../fair-queue.ts'
 import { Problem, retryAfter } from '../problems.ts'
@@ -51,51 +48,40 @@ export const decodingLimits = {
   projectWaitingMax: 100,
 } as const
 
+interface Decoder {
+  /** Decodes a small body on the event loop. */
+  readonly now: (encoded: Buffer, options: object) => unknown
+  readonly inThread: (encoded: Buffer, options: object, callback: Callback) => void
+  readonly params?: Readonly<Record<number, number>>
+}
+
 /** @param bytesMax decoding stops here: a decompression bomb costs as much as a large body */
-const options = (bytesMax: number) =>
-  ({
-    maxOutputLength: bytesMax,
-    // Bytes decoded in one step. Most small bodies are smaller.
-    chunkSize: bytesMax === limits.bodyBytesMax ? 256 * 1024 : 32 * 1024,
-    info: true,
-  }) satisfies ZlibOptions
-const zstdOptions = (bytesMax: number): ZstdOptions => ({
-  ...options(bytesMax),
+const optionsOf = ({ params = {} }: Decoder, bytesMax: number = limits.bodyBytesMax) => ({
+  maxOutputLength: bytesMax,
+  // Bytes decoded in one step. Most small bodies are smaller.
+  chunkSize: bytesMax === limits.bodyBytesMax ? 256 * 1024 : 32 * 1024,
+  info: true,
+  params,
+})
+
+const gzip: Decoder = { now: gunzipSync, inThread: gunzip }
+// RFC 9110 (8.4.1.2) means the zlib format. Some clients omit its wrapper.
+const deflate: Decoder = {
+  now: (encoded, options) => (isZlib(encoded) ? inflateSync : inflateRawSync)(encoded, options),
+  inThread: (encoded, ...rest) => (isZlib(encoded) ? inflate : inflateRaw)(encoded, ...rest),
+}
+const br: Decoder = {
+  now: brotliDecompressSync,
+  inThread: brotliDecompress,
+  // Brotli's window is at most 16 MiB (RFC 7932); larger windows are an extension.
+  params: { [constants.BROTLI_DECODER_PARAM_LARGE_WINDOW]: 0 },
+}
+const zstd: Decoder = {
+  now: zstdDecompressSync,
+  inThread: zstdDecompress,
   // 8 MiB: the window that RFC 8878 (3.1.1.1.2) requires of every decoder, and RFC 9659 allows as a content encoding. A frame that
   // needs more memory is rejected.
   params: { [constants.ZSTD_d_windowLogMax]: 23 },
-})
-// Brotli's window is at most 16 MiB (RFC 7932); larger windows are an extension.
-const brotliOptions = (bytesMax: number): BrotliOptions => ({
-  ...options(bytesMax),
-  params: { [constants.BROTLI_DECODER_PARAM_LARGE_WINDOW]: 0 },
-})
-const large = options(limits.bodyBytesMax)
-const largeZstd = zstdOptions(limits.bodyBytesMax)
-const largeBrotli = brotliOptions(limits.bodyBytesMax)
-
-interface Decoder {
-  /** Decodes a small body on the event loop. */
-  readonly now: (encoded: Buffer, bytesMax: number) => unknown
-  readonly inThread: (encoded: Buffer, callback: Callback) => void
-}
-
-const gzip: Decoder = {
-  now: (encoded, bytesMax) => gunzipSync(encoded, options(bytesMax)),
-  inThread: (encoded, callback) => gunzip(encoded, large, callback),
-}
-// RFC 9110 (8.4.1.2) means the zlib format. Some clients omit its wrapper.
-const deflate: Decoder = {
-  now: (encoded, bytesMax) => (isZlib(encoded) ? inflateSync : inflateRawSync)(encoded, options(bytesMax)),
-  inThread: (encoded, callback) => (isZlib(encoded) ? inflate : inflateRaw)(encoded, large, callback),
-}
-const br: Decoder = {
-  now: (encoded, bytesMax) => brotliDecompressSync(encoded, brotliOptions(bytesMax)),
-  inThread: (encoded, callback) => brotliDecompress(encoded, largeBrotli, callback),
-}
-const zstd: Decoder = {
-  now: (encoded, bytesMax) => zstdDecompressSync(encoded, zstdOptions(bytesMax)),
-  inThread: (encoded, callback) => zstdDecompress(encoded, largeZstd, callback),
 }
 
 const decoders: ReadonlyMap<string, Decoder> = new Map([
@@ -144,7 +130,8 @@ export function decodeSmall(body: Buffer, header: string | undefined): Buffer | 
   if (body.length > encodedBytesMax) return undefined
   let decoded: Decoded
   try {
-    decoded = decoder.now(body, Math.min(decodedBytesMax, decodedPerEncodedMax * body.length)) as Decoded
+    const bytesMax = Math.min(decodedBytesMax, decodedPerEncodedMax * body.length)
+    decoded = decoder.now(body, optionsOf(decoder, bytesMax)) as Decoded
   } catch (error) {
     if (isTooLarge(error)) return undefined
     throw toProblem(error)
@@ -184,7 +171,7 @@ export class ContentDecoder {
 
 function decodeInThread(decoder: Decoder, body: Buffer): Promise<Decoded> {
   return new Promise((resolve, reject) => {
-    decoder.inThread(body, (error, result) => {
+    decoder.inThread(body, optionsOf(decoder), (error, result) => {
       if (error === null) resolve(result as unknown as Decoded)
       else reject(toProblem(error))
     })

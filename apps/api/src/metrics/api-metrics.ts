@@ -3,8 +3,8 @@ import type { Metrics } from '@sluice/ops'
 import type { Authenticator } from '@sluice/access'
 import type { Intake } from '../intake/intake.ts'
 import type { BodyBudget } from '../overload/body-budget.ts'
-import type { OverloadMonitor, OverloadStatus } from '../overload/overload-monitor.ts'
-import { type OverloadReason, overloadReasons } from '../overload/settings.ts'
+import type { OverloadMonitor } from '../overload/overload-monitor.ts'
+import { overloadReasons } from '../overload/settings.ts'
 import { RequestCounts } from './request-counts.ts'
 
 /** An add to the queue ends after 1.8 s, and a request soon after it. */
@@ -12,7 +12,6 @@ const ACK_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 
 const ADD_BUCKETS_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2]
 /** A chunk has at most 2,000 rows, or the rows of one large request. */
 const CHUNK_ROWS_BUCKETS = [1, 10, 100, 250, 500, 1_000, 1_500, 2_000, 5_000]
-const CHUNK_BYTES_BUCKETS = [250, 1_000, 4_000, 16_000, 64_000, 250_000, 1_000_000]
 
 /** The counts of an API process that are needed before its parts are made. @param projectsMax `METRICS_PROJECTS_MAX` */
 export function countApi(
@@ -25,8 +24,6 @@ export function countApi(
   const observeAck = histogram('sluice_ack_duration_seconds', ackHelp, ACK_BUCKETS_S)
   const rowsHelp = 'Rows of each chunk that was added to the queue.'
   const observeRows = histogram('sluice_chunk_rows', rowsHelp, CHUNK_ROWS_BUCKETS)
-  const bytesHelp = 'Compressed bytes of each chunk that was added to the queue.'
-  const observeBytes = histogram('sluice_chunk_bytes', bytesHelp, CHUNK_BYTES_BUCKETS)
   const observeAdd = metrics.histogram(
     {
       name: 'sluice_chunk_add_duration_seconds',
@@ -38,11 +35,9 @@ export function countApi(
   )
   return {
     requests: new RequestCounts(observeAck, projectsMax),
-    onAdd: ({ rows, frame }, durationMs, isAdded) => {
+    onAdd: ({ rows }, durationMs, isAdded) => {
       observeAdd(durationMs / 1_000, isAdded ? 'ok' : 'error')
-      if (!isAdded) return
-      observeRows(rows)
-      observeBytes(frame.length)
+      if (isAdded) observeRows(rows)
     },
   }
 }
@@ -50,23 +45,17 @@ export function countApi(
 /** The parts of an API process that have counts. */
 export interface CountingParts {
   readonly requests: RequestCounts
-  readonly authenticator: Pick<Authenticator, 'cacheHits' | 'cacheMisses' | 'keysLost'>
+  readonly authenticator: Pick<Authenticator, 'keysLost'>
   readonly intake: Pick<Intake, 'invalidEntries'>
   readonly overload: Pick<OverloadMonitor, 'status'>
   readonly bodies: Pick<BodyBudget, 'status'>
-  readonly bytesInFlight: () => number
 }
 
 type Read = Parameters<Metrics['counter']>[1]
-type Signal = OverloadStatus['signals'][OverloadReason]
 
 /** Exports the counts of an API process. docs/metrics.md describes each. */
 export function exportApi(metrics: Metrics, parts: CountingParts): void {
-  const { requests, authenticator, intake, overload, bodies, bytesInFlight } = parts
-  const lookups: Read = () => [
-    [['hit'], authenticator.cacheHits],
-    [['miss'], authenticator.cacheMisses],
-  ]
+  const { requests, authenticator, intake, overload, bodies } = parts
   const refused: Read = () => [
     ...overloadReasons.map((signal) => [[signal], overload.status.refused[signal]] as const),
     [['bodies'], bodies.status.rejected],
@@ -80,26 +69,22 @@ export function exportApi(metrics: Metrics, parts: CountingParts): void {
     ['sluice_request_body_bytes_total', 'Bytes of bodies as they arrived.', () => requests.bodyBytes],
     ['sluice_request_decoded_bytes_total', 'Bytes of decoded bodies.', () => requests.decodedBytes],
     ['sluice_idempotency_replays_total', 'Replays of idempotent requests.', () => requests.replays],
-    ['sluice_key_lookups_total', 'Lookups of API keys in the cache.', lookups, 'result'],
     ['sluice_known_keys_lost_total', 'Valid keys that are gone.', () => authenticator.keysLost],
     ['sluice_overload_rejections_total', 'Requests rejected by an overload signal.', refused, 'signal'],
   ]
   for (const [name, help, read, ...labels] of counters) metrics.counter({ name, help, labels }, read)
 
-  const gauges: readonly (readonly [name: string, help: string, of: (signal: Signal) => number | null])[] = [
-    ['sluice_overload_signal_active', '1 while the signal rejects requests.', ({ isOver }) => Number(isOver)],
-    ['sluice_overload_signal_value', 'The signal, in its unit on /overload.', ({ value }) => value],
-    ['sluice_overload_signal_limit', 'The value from which the signal rejects.', ({ high }) => high],
-  ]
-  for (const [name, help, of] of gauges)
-    metrics.gauge({ name, help, labels: ['signal'] }, () => {
+  metrics.gauge(
+    {
+      name: 'sluice_overload_signal_active',
+      help: '1 while the signal rejects requests.',
+      labels: ['signal'],
+    },
+    () => {
       const { signals } = overload.status
-      return overloadReasons.flatMap((reason) => {
-        const value = of(signals[reason])
-        return value === null ? [] : [[[reason], value] as const]
-      })
-    })
-  metrics.gauge({ name: 'sluice_bytes_in_flight', help: 'Bytes of rows that wait for Redis.' }, bytesInFlight)
+      return overloadReasons.map((reason) => [[reason], Number(signals[reason].isOver)] as const)
+    },
+  )
   metrics.gauge(
     { name: 'sluice_body_bytes_held', help: 'Bytes of request bodies and their rows in memory.' },
     () => bodies.status.bytes,

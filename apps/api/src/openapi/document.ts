@@ -1,15 +1,7 @@
-import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger'
-import type { FastifyInstance } from 'fastify'
 import apiPackage from '../../package.json' with { type: 'json' }
-import type { Operation } from './operations.ts'
+import { logsPaths } from '../http-contract.ts'
+import { livezOperation, logsOperation, readyzOperation } from './operations.ts'
 import { schemas } from './schemas.ts'
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Describes the route in the OpenAPI document. It is not the route's `schema`, by which Fastify would validate bodies. */
-    operation?: Operation
-  }
-}
 
 const description = `Accepts log entries and stores each accepted entry exactly once.
 
@@ -22,7 +14,8 @@ Characters are Unicode code points. Nothing is truncated or converted: an entry 
 
 The APIs that shippers already have (Elasticsearch, Loki, Splunk, Datadog) are described in \`docs/sources\`.`
 
-const openapi = {
+/** The OpenAPI 3.1 document. */
+export const openapiDocument = {
   openapi: '3.1.1',
   info: {
     title: 'Sluice',
@@ -50,13 +43,9 @@ const openapi = {
     },
     schemas,
   },
-}
-
-/** Collects the operations of the routes that are added afterwards. `app.swagger()` is then the OpenAPI 3.1 document. */
-export function collectOperations(app: FastifyInstance): void {
-  void app.register(swagger, {
-    openapi: openapi as unknown as NonNullable<FastifyDynamicSwaggerOptions['openapi']>,
-    convertConstToEnum: false,
-    transform: ({ route, url }) => ({ schema: route.config?.operation ?? { hide: true }, url }),
-  })
+  paths: {
+    ...Object.fromEntries(logsPaths.map((path) => [path, { post: logsOperation(path) }])),
+    '/livez': { get: livezOperation },
+    '/readyz': { get: readyzOperation },
+  },
 }

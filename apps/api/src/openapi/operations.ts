@@ -16,21 +16,17 @@ import {
 } from './examples.ts'
 import { type JsonObject, schemaRef } from './schemas.ts'
 
-/** An operation of the OpenAPI document, in the form of a schema of Fastify. */
-export type Operation = JsonObject
-
 const text: JsonObject = { type: 'string' }
 const id: JsonObject = { ...text, pattern: REQUEST_ID_PATTERN.source }
 const exampleId = '3f0f9d1c-1a5d-4a55-9f3e-6d0a7b1c2d3e'
 
-const header = (schema: JsonObject, example: unknown, description: string): JsonObject => ({
-  ...schema,
+const header = (schema: JsonObject, example: unknown, description: string) => ({
   description,
-  examples: [example],
+  schema: { ...schema, examples: [example] },
 })
 
 /** The headers of a request, except Authorization and Content-Type: OpenAPI describes these elsewhere. */
-const requestHeaders: JsonObject = {
+const requestHeaders = {
   'Content-Encoding': header(
     { ...text, enum: contentEncodings },
     'zstd',
@@ -130,7 +126,7 @@ function logsProblems(): JsonObject {
 }
 
 /** @param path one of `logsPaths` */
-export function logsOperation(path: string): Operation {
+export function logsOperation(path: string): JsonObject {
   const accepted = headers(...rateLimit, 'Idempotency-Replayed')
   const otlpAccepted = { schema: schemaRef('OtlpAccepted'), example: otlpAcceptedExample }
   return {
@@ -139,14 +135,20 @@ export function logsOperation(path: string): Operation {
     tags: ['logs'],
     summary: 'Send an entry or a batch of entries',
     description: path === logsPaths[0] ? curlExample(path) : `The same as \`${logsPaths[0]}\`.`,
-    headers: { type: 'object', properties: requestHeaders },
-    body: {
+    parameters: Array.from(Object.entries(requestHeaders), ([name, described]) => ({
+      in: 'header',
+      name,
+      ...described,
+      example: described.schema.examples[0],
+    })),
+    requestBody: {
+      required: true,
       content: {
         'application/json': {
           schema: {
             anyOf: [schemaRef('Entry'), schemaRef('Batch'), schemaRef('Entries'), schemaRef('OtlpLogs')],
-            'x-examples': bodyExamples['application/json'],
           },
+          examples: bodyExamples['application/json'],
         },
         'application/x-ndjson': {
           schema: {
@@ -154,8 +156,8 @@ export function logsOperation(path: string): Operation {
             description:
               'One `Entry` per line; blank lines are skipped. A line that is not valid JSON is a rejected entry. ' +
               'The response is that of a batch.',
-            'x-examples': bodyExamples['application/x-ndjson'],
           },
+          examples: bodyExamples['application/x-ndjson'],
         },
         [OTLP_PROTOBUF]: {
           schema: {
@@ -166,7 +168,7 @@ export function logsOperation(path: string): Operation {
         },
       },
     },
-    response: {
+    responses: {
       200: {
         description:
           'Accepted OTLP logs: the records are on disk in the queue and will be stored exactly once.',
@@ -189,12 +191,12 @@ export function logsOperation(path: string): Operation {
   }
 }
 
-const health = (operationId: string, summary: string, problemResponses: JsonObject = {}): Operation => ({
+const health = (operationId: string, summary: string, problemResponses: JsonObject = {}): JsonObject => ({
   operationId,
   tags: ['health'],
   summary,
   security: [],
-  response: {
+  responses: {
     200: {
       description: 'Yes.',
       headers: headers(),

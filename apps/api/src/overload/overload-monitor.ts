@@ -7,17 +7,15 @@ import { type OverloadReason, overloadReasons, type OverloadThresholds, type Thr
 /** Redis grows by at most about 30 MB a second, which is little compared with the memory above the high-water mark. */
 const POLL_INTERVAL_MS = 1_000
 
-/** Redis and the queue take longer to reach their low-water marks than the signals of the process. */
+/** Redis and the queue take longer to reach their low-water marks than the event loop. */
 const REDIS_RETRY_AFTER_S: RetryRange = { min: 5, max: 15 }
 const PROCESS_RETRY_AFTER_S: RetryRange = { min: 1, max: 3 }
-const ofProcess: ReadonlySet<OverloadReason> = new Set(['bytes_in_flight', 'event_loop_delay'])
 
 export interface OverloadMonitorOptions {
-  /** In the units of the signals: percent of Redis' memory, chunks, seconds, bytes, ms. */
+  /** In the units of the signals: percent of Redis' memory, chunks, seconds, ms. */
   readonly thresholds: OverloadThresholds
   /** A read must settle in bounded time. */
   readonly queue: Pick<QueueGauge, 'read'>
-  readonly bytesInFlight: () => number
   readonly eventLoopDelayMs: () => number
   readonly logger: Logger
   /** 0 ≤ random < 1 */
@@ -89,13 +87,12 @@ export class OverloadMonitor {
   reject(reason: OverloadReason): Problem {
     this.#refused[reason] += 1
     this.#set(reason, this.#signals[reason].value, true)
-    const range = ofProcess.has(reason) ? PROCESS_RETRY_AFTER_S : REDIS_RETRY_AFTER_S
+    const range = reason === 'event_loop_delay' ? PROCESS_RETRY_AFTER_S : REDIS_RETRY_AFTER_S
     return retryLater(range, this.#options.random())
   }
 
   /** Reads all signals, except Redis' signals while a read of Redis is in flight. Resolves after the reads; never rejects. */
   async poll(): Promise<void> {
-    this.#update('bytes_in_flight', this.#options.bytesInFlight())
     this.#update('event_loop_delay', this.#options.eventLoopDelayMs())
     if (this.#isReading) return
     this.#isReading = true

@@ -15,8 +15,6 @@ export interface ProtocolRequest {
 
 /** What a protocol may need to make a response. */
 export interface Answering {
-  /** The same for a request and for its repetitions with its idempotency key, and different for all other requests. */
-  readonly identity: string
   /** Holds bytes of a long response until the client has read it. @throws Problem `overloaded` */
   readonly hold: (bytes: number) => void
   /** Resolves in a later turn of the event loop. A long response is made in steps. */

@@ -1,11 +1,9 @@
-import { addMember, isPlainObject, type Members, timeOfEpoch } from '@sluice/records'
+import { addMember, type Members, timeOfEpoch } from '@sluice/records'
 import { eventErrors, type LinesOrigin } from '@sluice/row-scanner'
-import { parseJsonExactly } from '@sluice/rows'
-import { createHash } from 'node:crypto'
 import type { Answer } from '../answer.ts'
 import { checkBody, checkNotEmpty, toSentence } from '../intake/intake.ts'
 import { Problem, type ProblemCode } from '../problems.ts'
-import type { Outcome, Protocol, ProtocolRequest, Reading } from './protocol.ts'
+import type { Outcome, Protocol, ProtocolRequest } from './protocol.ts'
 import { asBearer, describeError, jsonAnswer, rejectKeyInUrl, statusOf } from './shippers.ts'
 
 /** The codes of HEC that this service has, with their messages. */
@@ -40,7 +38,7 @@ const common = {
 const events: Protocol = {
   ...common,
   paths: ['/services/collector', '/services/collector/event', '/services/collector/event/1.0'],
-  read(body, request) {
+  read(body) {
     checkBody(body)
     return {
       read: (scanner, prefix) => scanner.scanRecords('HecEvents', body, prefix),
@@ -50,7 +48,7 @@ const events: Protocol = {
           `Event ${records} is not JSON. ${toSentence(message)}`,
         ],
       },
-      answer: answerTo(request),
+      answer: answerTo,
     }
   },
   // Docker's logging driver asks so before a container starts.
@@ -74,23 +72,12 @@ const raw: Protocol = {
     const origin = originOfLines(request.query)
     return {
       read: (scanner, prefix) => scanner.scanHecLines(body, prefix, origin),
-      answer: answerTo(request),
+      answer: answerTo,
     }
   },
 }
 
-/** Vector asks which of its requests are stored. All are, because a request gets its number after its events are stored. */
-const acks: Protocol = {
-  ...common,
-  paths: ['/services/collector/ack', '/services/collector/ack/1.0'],
-  read(body) {
-    const ids = readAckIds(body)
-    const answer = jsonAnswer(200, { acks: Object.fromEntries(ids.map((id) => [String(id), true])) })
-    return { read: () => ({ records: 0, rejected: new Map(), pieces: [] }), answer: () => answer }
-  },
-}
-
-export const splunkHec: readonly Protocol[] = [events, raw, acks]
+export const splunkHec: readonly Protocol[] = [events, raw]
 
 const originNames = ['host', 'source', 'sourcetype', 'index', 'time']
 /** Of all parameters: each row has them. */
@@ -117,51 +104,22 @@ function originOfLines(query: ProtocolRequest['query']): LinesOrigin {
   return timestamp === undefined ? { metadata } : { timestamp, metadata }
 }
 
-/** Clients ask for some hundred acknowledgements at once. A question is read in one step. */
-const ACKS_BYTES_MAX = 16 * 1024
-/** A number that all clients read exactly. */
-const ACK_ID_BYTES = 6
-
-/** @throws Problem `invalid_json`, `body_too_large` */
-function readAckIds(body: Buffer): readonly number[] {
-  if (body.length > ACKS_BYTES_MAX) {
-    const detail = `A question about acknowledgements may have at most ${ACKS_BYTES_MAX} bytes.`
-    throw new Problem('body_too_large', detail)
-  }
-  try {
-    const value = parseJsonExactly(body.toString())
-    const ids = isPlainObject(value) ? value['acks'] : undefined
-    if (Array.isArray(ids) && ids.every((id) => Number.isSafeInteger(id))) return ids as number[]
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-  }
-  throw new Problem('invalid_json', 'Send {"acks": [numbers]}.')
-}
-
-/** A request with a channel gets a number, which a client may ask for later. A replay has the number of the first response. */
-function ackOf({ headers, query }: ProtocolRequest, identity: string): object {
-  if (headers['x-splunk-request-channel'] === undefined && query['channel'] === undefined) return {}
-  return { ackId: createHash('sha256').update(identity).digest().readUIntBE(0, ACK_ID_BYTES) }
-}
-
 /**
  * Docker sends a batch once more after each response but 200, so the response is 200 as soon as an event is stored: the others are only counted.
  * A request without a valid event is rejected.
  */
-function answerTo(request: ProtocolRequest): Reading['answer'] {
-  return ({ records, rejected }: Outcome, { identity }) => {
-    if (records === 0) return hecAnswer(400, 'noData')
-    const [first] = rejected
-    if (first === undefined) return hecAnswer(200, 'success', ackOf(request, identity))
-    const [index, error] = first
-    const more = {
-      'invalid-event-number': index,
-      rejected: rejected.size,
-      detail: describeError(error, 'The event'),
-    }
-    if (rejected.size < records) return hecAnswer(200, 'success', { ...ackOf(request, identity), ...more })
-    return hecAnswer(400, codeOf(error.message), more)
+function answerTo({ records, rejected }: Outcome): Answer {
+  if (records === 0) return hecAnswer(400, 'noData')
+  const [first] = rejected
+  if (first === undefined) return hecAnswer(200, 'success')
+  const [index, error] = first
+  const more = {
+    'invalid-event-number': index,
+    rejected: rejected.size,
+    detail: describeError(error, 'The event'),
   }
+  if (rejected.size < records) return hecAnswer(200, 'success', more)
+  return hecAnswer(400, codeOf(error.message), more)
 }
 
 function codeOf(message: string): Code {

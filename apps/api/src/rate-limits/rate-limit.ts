@@ -46,15 +46,11 @@ export function resolveRateLimit(own: ProjectLimits, defaults: RateLimitSettings
     bytes: own.bytesPerSecond ?? defaults.RATE_LIMIT_BYTES_PER_SECOND,
   }
   if (perSecond.entries === 0 && perSecond.bytes === 0) return undefined
-  const burstEntries =
-    own.burstEntries ?? (own.entriesPerSecond === undefined ? defaults.RATE_LIMIT_BURST_ENTRIES : undefined)
-  const burstBytes =
-    own.burstBytes ?? (own.bytesPerSecond === undefined ? defaults.RATE_LIMIT_BURST_BYTES : undefined)
   return {
     perSecond,
     burst: {
-      entries: resolveBurst(perSecond.entries, burstEntries, limits.entriesPerRequestMax),
-      bytes: resolveBurst(perSecond.bytes, burstBytes, limits.bodyBytesMax),
+      entries: resolveBurst(perSecond.entries, own.burstEntries, limits.entriesPerRequestMax),
+      bytes: resolveBurst(perSecond.bytes, own.burstBytes, limits.bodyBytesMax),
     },
   }
 }

@@ -13,7 +13,7 @@ import type { ProblemCode } from '../problems.ts'
 import type { Allowance } from '../rate-limits/allowance.ts'
 import type { RateLimits } from '../rate-limits/project-rate-limits.ts'
 import { type Amount, largestCost, minus, nothing, plus, positive } from '../rate-limits/rate-limit.ts'
-import { requestAttributes, type RequestOrigin, type RequestTraces } from '../traces/request-traces.ts'
+import { requestAttributes, type RequestTraces } from '../traces/request-traces.ts'
 import type { Turns } from '../turns.ts'
 
 declare module 'fastify' {
@@ -46,7 +46,7 @@ export interface IntakeDependencies {
 }
 
 /** What is known of a request from its authentication to its response. One for each request, made by `receive`. */
-export class Admission implements RequestOrigin {
+export class Admission {
   readonly id: string
   readonly reply: FastifyReply
   /** When the head of the request arrived, on the monotonic clock. */

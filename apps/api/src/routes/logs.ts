@@ -5,7 +5,6 @@ import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import { logsPaths } from '../http-contract.ts'
 import type { ParsedRequest } from '../intake/intake.ts'
 import type { AnswerCount } from '../metrics/request-counts.ts'
-import { logsOperation } from '../openapi/operations.ts'
 import { OTLP_PROTOBUF, readJson, readProtobuf, rejectOtlp } from '../protocols/otlp/otlp.ts'
 import type { Admission, IntakeDependencies } from './admission.ts'
 import { rejectOtherMethods } from './protocols.ts'
@@ -27,7 +26,7 @@ export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies
     const accepted = counts.countOf(url, 'POST', 202)
     const countOf = (status: number): AnswerCount =>
       status === 202 ? accepted : counts.countOf(url, 'POST', status)
-    app.post(url, { config: { reject: rejectOtlp, operation: logsOperation(url) } }, (request, reply) =>
+    app.post(url, { config: { reject: rejectOtlp } }, (request, reply) =>
       receive(
         request,
         reply,
@@ -66,11 +65,11 @@ async function takeEntries(
   if (charged !== undefined) await charged
   held.hold(parsed.rows.byteLength)
   if (identity === undefined) {
-    if (parsed.rows.count > 0) await writer.write(parsed.rows, admission)
+    if (parsed.rows.count > 0) await writer.write(parsed.rows, admission.span)
     admission.acknowledge(accepted, parsed.rows.count, counts)
     return parsed.answer
   }
-  const keyed = { projectId: project.id, ...identity, parsed, origin: admission }
+  const keyed = { projectId: project.id, ...identity, parsed, span: admission.span }
   const { answer, isReplay } = await writeOnce(keyed)
   if (isReplay) admission.markReplay(counts)
   admission.acknowledge(accepted, isReplay ? 0 : parsed.rows.count, counts)
@@ -94,6 +93,6 @@ function store<Scope>(parsed: ParsedRequest<Scope>, admission: Admission, writer
   if (charged !== undefined || admission.identity !== undefined)
     return { charged, parsed: { ...parsed, rows: rows.copy() } }
   admission.held.hold(rows.byteLength)
-  const stored = rows.count > 0 ? writer.write(rows, admission) : Promise.resolve()
+  const stored = rows.count > 0 ? writer.write(rows, admission.span) : Promise.resolve()
   return { answer, rows: rows.count, stored }
 }

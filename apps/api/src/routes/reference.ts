@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { openapiDocument } from '../openapi/document.ts'
 import { Turns } from '../turns.ts'
 
 /** The page at `/docs`. Its URLs are relative, so that a proxy can serve it under a path prefix. */
@@ -43,11 +44,11 @@ const JAVASCRIPT = 'text/javascript; charset=utf-8'
 /** The files of the page that are part of Swagger UI, with their media types. */
 const assets = { 'swagger-ui-bundle.js': JAVASCRIPT, 'swagger-ui.css': 'text/css; charset=utf-8' } as const
 
+const document = JSON.stringify(openapiDocument)
+
 /** `/openapi.json` describes requests and responses for programs. It needs no key. */
 export function documentRoute(app: FastifyInstance): void {
-  let document: string | undefined
   app.get('/openapi.json', (_request, reply) => {
-    document ??= JSON.stringify(app.swagger())
     void withSecurityHeaders(reply).type('application/json').send(document)
   })
 }

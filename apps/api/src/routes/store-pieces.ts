@@ -30,7 +30,7 @@ export async function storePieces(
 
   async function store({ rows, start, end }: Piece): Promise<void> {
     if (identity === undefined) {
-      await writer.write(rows, admission)
+      await writer.write(rows, admission.span)
       stored += rows.count
       return
     }
@@ -41,7 +41,7 @@ export async function storePieces(
       key: start === first?.start ? key : `${key} ${start}-${end}`,
       digest: pieces.length === 1 ? digest : digestPiece(digest, start, end),
       parsed: { entries: end - start, rows, answer: '' },
-      origin: admission,
+      span: admission.span,
     })
     if (!isReplay) stored += rows.count
   }

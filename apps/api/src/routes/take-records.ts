@@ -21,14 +21,13 @@ export async function takeRecords(
   countOf: (status: number) => AnswerCount,
   dependencies: IntakeDependencies,
 ): Promise<Answer> {
-  const { id, identity, project, reply } = admission
+  const { identity, project, reply } = admission
   const { bodies, counts, turns } = dependencies
   const { pieces, ...outcome } = await readAndCharge(reading, body, admission, dependencies)
 
   const held = bodies.open(project.id)
   try {
     const answer = await reading.answer(outcome, {
-      identity: identity === undefined ? id : `${identity.key} ${identity.digest}`,
       hold: (bytes) => held.hold(bytes),
       nextTurn: () => turns.next(project.id),
     })

@@ -1,3 +1,4 @@
+import { stringSetting } from '@sluice/runtime'
 import { parseTraceparent, type Span, type Traces } from '@sluice/traces'
 import type { FastifyRequest } from 'fastify'
 import type { ProblemCode } from '../problems.ts'
@@ -10,20 +11,11 @@ export const TRACED_PER_S_MAX = 100
 
 /** Which requests are traced. Workers trace the batches of traced chunks. */
 export const sampleSettings = {
-  OTEL_TRACES_SAMPLER_ARG: {
-    type: 'string',
-    pattern: '^(0(\\.[0-9]{1,9})?|1(\\.0{1,9})?)$',
-    default: '1',
-    description: `The part of the requests without a valid \`traceparent\` that is traced, from 0 to 1. A process traces at most ${TRACED_PER_S_MAX} requests per second.`,
-  },
+  OTEL_TRACES_SAMPLER_ARG: stringSetting(
+    { pattern: '^(0(\\.[0-9]{1,9})?|1(\\.0{1,9})?)$', default: '1' },
+    `The part of the requests without a valid \`traceparent\` that is traced, from 0 to 1. A process traces at most ${TRACED_PER_S_MAX} requests per second.`,
+  ),
 } as const
-
-/** Where the rows of a request come from. */
-export interface RequestOrigin {
-  readonly id: string
-  /** Null if the request is not traced. */
-  readonly span: Span | null
-}
 
 export interface RequestTracesOptions {
   readonly traces: Traces

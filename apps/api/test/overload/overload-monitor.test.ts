@@ -53,8 +53,7 @@ describe.each(overloadReasons)('the signal %s', (reason) => {
       signals.random = random
       return check()?.headers['retry-after']
     })
-    const isOfProcess = reason === 'bytes_in_flight' || reason === 'event_loop_delay'
-    expect(waits).toEqual(isOfProcess ? ['1', '2', '3'] : ['5', '10', '15'])
+    expect(waits).toEqual(reason === 'event_loop_delay' ? ['1', '2', '3'] : ['5', '10', '15'])
   })
 })
 
@@ -100,7 +99,7 @@ describe('a Redis that cannot be read', () => {
     const stalled = signals.monitor.poll()
     for (let i = 0; i < 10; i += 1) await signals.monitor.poll()
     expect(signals.reads).toBe(1)
-    await signals.set('bytes_in_flight', 90)
+    await signals.set('event_loop_delay', 90)
     expect(check()).toMatchObject({ code: 'overloaded' })
     resolve()
     await stalled

@@ -1,17 +1,26 @@
-import { SettingsError } from '@sluice/runtime'
 import { expect, it } from 'vitest'
 import { readApiConfig } from '../../src/config.ts'
+import { bodyLimits, overloadThresholds } from '../../src/overload/settings.ts'
 
-it.each([
-  ['REDIS_MEMORY_LOW_PERCENT', 'REDIS_MEMORY_HIGH_PERCENT', 'redis_memory'],
-  ['QUEUE_LOW_JOBS', 'QUEUE_HIGH_JOBS', 'queue_depth'],
-  ['QUEUE_AGE_LOW_S', 'QUEUE_AGE_HIGH_S', 'queue_age'],
-  ['EVENT_LOOP_DELAY_LOW_MS', 'EVENT_LOOP_DELAY_HIGH_MS', 'event_loop_delay'],
-] as const)('%s is rejected at the start unless it is below its high-water mark', (low, high, signal) => {
-  const read = (): unknown => readApiConfig({ [low]: '50', [high]: '50' })
-  expect(read).toThrow(SettingsError)
-  const { overloadThresholds } = readApiConfig({ [low]: '49', [high]: '50' })
-  expect(overloadThresholds[signal]).toEqual({ low: 49, high: 50 })
+it('every low-water mark is below its high-water mark', () => {
+  const lowest = readApiConfig({
+    REDIS_MEMORY_HIGH_PERCENT: '2',
+    QUEUE_HIGH_JOBS: '2',
+    QUEUE_AGE_HIGH_S: '2',
+    EVENT_LOOP_DELAY_HIGH_MS: '2',
+  })
+  for (const { high, low } of Object.values(overloadThresholds(lowest))) expect(low).toBeLessThan(high)
+  expect(overloadThresholds(readApiConfig({}))).toEqual({
+    redis_memory: { high: 80, low: 70 },
+    queue_depth: { high: 5_000_000, low: 4_000_000 },
+    queue_age: { high: 86_400, low: 43_200 },
+    event_loop_delay: { high: 500, low: 250 },
+  })
+})
+
+it('one project can hold two thirds of the bodies of a process', () => {
+  const [bytesMax, projectBytesMax] = [192 * 1024 ** 2, 128 * 1024 ** 2]
+  expect(bodyLimits(readApiConfig({}))).toEqual({ bytesMax, projectBytesMax })
 })
 
 it('no threshold leaves Redis without room for the workers', () => {

@@ -147,7 +147,7 @@ describe('raw events', () => {
     const body = Buffer.concat([Buffer.from('one\r\n\ntwo {"a":1}\n'), Buffer.from([0x61, 0xff])])
     const query = '?host=h&sourcetype=s&sourcetype=t&time=1763632800.25&channel=c&other=x'
     const response = await send(body, `/raw${query}`)
-    expect(response.json()).toMatchObject({ text: 'Success', code: 0, ackId: expect.any(Number) as unknown })
+    expect(response.json()).toEqual({ text: 'Success', code: 0 })
     expect(api.queue.rows).toMatchObject([
       { message: 'one', level: 'log', timestamp: '2025-11-20 10:00:00.250000' },
       { message: 'two {"a":1}' },
@@ -173,36 +173,6 @@ describe('raw events', () => {
     expect(response.json()).toEqual({ code: 0, text: 'Success' })
     expect(api.queue.rows.map(({ message = '' }) => message.length)).toEqual([1, 65_536, 65_536, 1])
     expect(storedMetadata(api)[1]).toEqual({ sluiceRepaired: ['too_long'] })
-  })
-})
-
-describe('acknowledgements', () => {
-  it('are true, because a request is stored before it gets its number', async () => {
-    const headers = { 'x-splunk-request-channel': 'c' }
-    const first = (await send('{"event":1}', '', headers)).json<{ ackId: number }>().ackId
-    const second = (await send('{"event":1}', '', headers)).json<{ ackId: number }>().ackId
-    expect(first).not.toBe(second)
-    const response = await send(JSON.stringify({ acks: [first, second] }), '/ack', headers)
-    expect(response.statusCode).toBe(200)
-    expect(response.json()).toEqual({ acks: { [first]: true, [second]: true } })
-    expect(api.queue.rows.length).toBe(2)
-  })
-
-  it('have the number of the first response in a replay', async () => {
-    const headers = { 'x-splunk-request-channel': 'c', 'sluice-idempotency': 'body' }
-    const first = await send('{"event":1}', '', headers)
-    const second = await send('{"event":1}', '', headers)
-    expect(second.headers['idempotency-replayed']).toBe('true')
-    expect(second.body).toBe(first.body)
-    expect((await send('{"event":2}', '', headers)).body).not.toBe(first.body)
-  })
-
-  it('are given for a body of up to 16 KiB, and for nothing else', async () => {
-    const body = `{"acks":[${' '.repeat(16_384 - 12)}7]}`
-    expect((await send(body, '/ack')).json()).toEqual({ acks: { 7: true } })
-    expect((await send(`${body} `, '/ack')).statusCode).toBe(413)
-    for (const other of ['', '{', '7', '{"acks":7}', '{"acks":["x"]}', '{"acks":[1e400]}'])
-      expect((await send(other, '/ack')).statusCode).toBe(400)
   })
 })
 

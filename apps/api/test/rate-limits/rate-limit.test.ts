@@ -31,12 +31,6 @@ describe('the limit of a project', () => {
     })
   })
 
-  it('uses the default burst only with the default rate', () => {
-    const withBurst = { ...defaults, RATE_LIMIT_BURST_ENTRIES: 7_000 }
-    expect(resolveRateLimit({}, withBurst)?.burst.entries).toBe(7_000)
-    expect(resolveRateLimit({ entriesPerSecond: 50 }, withBurst)?.burst.entries).toBe(100)
-  })
-
   it('has a burst of at least the largest request, unless the burst is configured', () => {
     const small = { entriesPerSecond: 1, bytesPerSecond: 1_024 }
     expect(resolveRateLimit(small, unlimited)?.burst).toEqual({ entries: 100, bytes: 5 * 1024 * 1024 })

@@ -24,7 +24,6 @@ export class FakeSignals {
     this.monitor = new OverloadMonitor({
       thresholds: forEachReason(thresholds),
       queue: { read: () => this.#read() },
-      bytesInFlight: () => this.values.bytes_in_flight,
       eventLoopDelayMs: () => this.values.event_loop_delay,
       logger,
       random: () => this.random,

@@ -52,7 +52,7 @@ export type Body = string | Buffer | object | undefined
 
 export type TestApiOptions = {
   readonly bodyLimits?: BodyLimits
-  readonly follow?: ChunkWriterOptions['follow']
+  readonly chunkTraces?: ChunkWriterOptions['traces']
 } & Partial<
   Pick<
     AppDependencies,
@@ -64,7 +64,7 @@ export type TestApiOptions = {
 export function buildTestApi(
   {
     bodyLimits = { bytesMax: 100_000_000, projectBytesMax: 100_000_000 },
-    follow,
+    chunkTraces,
     ...dependencies
   }: TestApiOptions = {},
   api = {} as TestApi,
@@ -84,7 +84,7 @@ export function buildTestApi(
     makeId: randomUUIDv7,
     monotonicMs: () => performance.now(),
     records: { windowMs: WINDOW_MS, perProjectMax: 1_000_000 },
-    follow,
+    traces: chunkTraces,
   })
   const connections: HttpConnection[] = []
   let listening: Promise<unknown> | undefined

@@ -1,9 +1,8 @@
 import { RecordedTraces } from '@sluice/harness/recorded-traces'
 import { QueueUnavailableError } from '@sluice/queue'
-import { createLogger, SettingsError } from '@sluice/runtime'
+import { SettingsError } from '@sluice/runtime'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readApiConfig } from '../../src/config.ts'
-import { followChunks } from '../../src/chunks/chunk-follower.ts'
 import { RequestTraces, TRACED_PER_S_MAX } from '../../src/traces/request-traces.ts'
 import { rebuild } from '../support/shared-api.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
@@ -26,7 +25,7 @@ beforeEach(() => {
   random = 0.5
   buildTestApi(
     {
-      follow: followChunks(createLogger('test', 'silent'), traces),
+      chunkTraces: traces,
       traces: new RequestTraces({ traces, sampleRatio: 0.5, random: () => random, monotonicMs: () => nowMs }),
     },
     api,

@@ -3,7 +3,6 @@ import { Semaphore } from '@sluice/runtime'
 import type { HeldBudget } from '../../src/collector.ts'
 import { RejectedProjects } from '../../src/rejected-projects.ts'
 import { Shard } from '../../src/shard.ts'
-import { WorkerEvents } from '../../src/worker-events.ts'
 import { makeChunk } from './chunks.ts'
 import { TestClock } from './test-clock.ts'
 
@@ -64,7 +63,6 @@ export class ShardFixture {
     const { clock, calls, delivery } = this
     const giveUpSignal = (): AbortSignal => this.givingUp.signal
     return new Shard({
-      events: new WorkerEvents(),
       consumer: {
         fetch: async (count, { isBusy }) => {
           this.fetchedAtMs.push(clock.nowMs())

@@ -160,13 +160,7 @@ export class SplitterFixture {
 
   /** The end of an insert of another batch. */
   otherInsert(error?: Error): void {
-    const insert = {
-      kind: 'insert',
-      startedMs: this.clock.nowMs(),
-      frames: [],
-      token: '',
-      queryId: '',
-    } as const
+    const insert = { kind: 'insert', startedMs: this.clock.nowMs() } as const
     this.events.emit('query ended', insert, error && { error })
   }
 

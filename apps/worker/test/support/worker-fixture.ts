@@ -3,7 +3,6 @@ import { createLogger, Semaphore } from '@sluice/runtime'
 import { HeldBudget } from '../../src/collector.ts'
 import { InsertHealth } from '../../src/insert-health.ts'
 import { workerLimits } from '../../src/limits.ts'
-import { Progress, type WatchedShard } from '../../src/progress.ts'
 import { RejectedProjects } from '../../src/rejected-projects.ts'
 import { Retrier } from '../../src/retrier.ts'
 import { fetchLimits, type Shard } from '../../src/shard.ts'
@@ -25,7 +24,6 @@ export class WorkerFixture {
   readonly clock = new TestClock()
   readonly calls: string[] = []
   readonly shards: Shard[] = []
-  readonly progress: Progress
   readonly insertSlots: Semaphore
   /** What each request to Redis does. */
   readonly redis = {
@@ -33,7 +31,6 @@ export class WorkerFixture {
     read: answers,
     finish: answers,
     fetch: answers as (shard: number) => Promise<unknown>,
-    ask: answers,
   }
   /** Makes one attempt to insert a batch. */
   insert: (token: string) => Promise<unknown> = answers
@@ -51,21 +48,12 @@ export class WorkerFixture {
   readonly #signal = new AbortController().signal
 
   constructor(shards = 1) {
-    const { clock } = this
     this.insertSlots = new Semaphore(2, this.#signal)
     const dependencies = this.#dependencies()
-    const watched = shardNames('test', shards).map((names): (() => WatchedShard) => {
+    for (const { shard } of shardNames('test', shards)) {
       this.#waiting.push([])
-      const shard = startShard(this.#queue(names.shard), names.shard, dependencies)
-      this.shards.push(shard)
-      return () => ({ names, loopedAtMs: shard.loopedAtMs, askRedis: () => this.redis.ask() })
-    })
-    this.progress = new Progress({
-      events: this.#events,
-      clock,
-      heldChunks: () => this.heldChunks,
-      shards: () => watched.map((watch) => watch()),
-    })
+      this.shards.push(startShard(this.#queue(shard), shard, dependencies))
+    }
   }
 
   get heldChunks(): number {

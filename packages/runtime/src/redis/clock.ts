@@ -1,4 +1,3 @@
-import type { Logger } from 'pino'
 import { describeSkew } from '../timing.ts'
 import type { Readiness } from '../process.ts'
 import { RegularCheck, type RedisConnection } from './connection.ts'
@@ -23,7 +22,6 @@ export interface RedisClockOptions {
   readonly redis: RedisConnection
   /** A Redis key of the installation, which is neither read nor written. In a cluster, the clock of its server counts. */
   readonly key: string
-  readonly logger: Logger
   readonly wallMs: () => number
   readonly monotonicMs: () => number
 }
@@ -42,9 +40,8 @@ interface Measurement {
  * Unknown (before the first reply) → known. The measurement with the shortest round trip counts, until a later one contradicts it.
  */
 export class RedisClock extends RegularCheck<RedisClockOptions> {
-  protected readonly intervalMs = MEASURE_INTERVAL_MS
+  protected override readonly intervalMs = MEASURE_INTERVAL_MS
   #best: Measurement | undefined
-  #wasSkewed = false
 
   /**
    * The time now, ms since 1970, an integer. It may go back by the error of a measurement, or when Redis' clock is set back.
@@ -64,13 +61,9 @@ export class RedisClock extends RegularCheck<RedisClockOptions> {
   /** Ready when the time is known, and the wall clock of this process agrees with it. */
   get readiness(): Readiness {
     if (this.#best === undefined) return { ready: false, reasons: ['the time of Redis is not known yet'] }
-    const skewMs = this.#skewMs()
-    if (!isSkewed(skewMs)) return { ready: true, reasons: [] }
+    const skewMs = this.options.wallMs() - this.nowMs()
+    if (Math.abs(skewMs) <= PROCESS_SKEW_MAX_MS) return { ready: true, reasons: [] }
     return { ready: false, reasons: [`the clock of this process is ${describeSkew(skewMs)} that of Redis`] }
-  }
-
-  #skewMs(): number {
-    return this.options.wallMs() - this.nowMs()
   }
 
   async check(): Promise<void> {
@@ -86,17 +79,6 @@ export class RedisClock extends RegularCheck<RedisClockOptions> {
     } catch {
       // Redis is unavailable. The owner of the connection logs it, and the last measurement holds.
     }
-    this.#reportSkew()
-  }
-
-  #reportSkew(): void {
-    if (this.#best === undefined) return
-    const skewMs = this.#skewMs()
-    if (isSkewed(skewMs) === this.#wasSkewed) return
-    this.#wasSkewed = !this.#wasSkewed
-    const { logger } = this.options
-    if (this.#wasSkewed) logger.error({ skewMs }, 'the clock of this process differs from that of redis')
-    else logger.info({ skewMs }, 'the clock of this process agrees with that of redis')
   }
 }
 
@@ -109,10 +91,6 @@ export class RedisClock extends RegularCheck<RedisClockOptions> {
 export async function readRedisTimeMs(redis: RedisConnection, key: string): Promise<number> {
   const [seconds, microseconds] = (await redis.eval(READ_CLOCK, 1, key)) as [string, string]
   return Number(seconds) * 1_000 + Number(microseconds) / 1_000
-}
-
-function isSkewed(skewMs: number): boolean {
-  return Math.abs(skewMs) > PROCESS_SKEW_MAX_MS
 }
 
 function isBetter(next: Measurement, best: Measurement): boolean {

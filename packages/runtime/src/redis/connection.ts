@@ -48,10 +48,6 @@ const ERROR_INTERVAL_MS = 1_000
  * balancer may have lost its state, or another server may have taken over the address. Longer than any script takes.
  */
 const SILENCE_MAX_MS = 15_000
-/** A subscription is confirmed this often, since nothing else is sent over its connection. */
-const SUBSCRIPTION_CHECK_INTERVAL_MS = 5_000
-/** Together with the interval, this is SILENCE_MAX_MS. */
-const SUBSCRIPTION_CHECK_TIMEOUT_MS = SILENCE_MAX_MS - SUBSCRIPTION_CHECK_INTERVAL_MS
 
 /**
  * A connection that reconnects without a limit. Listen to its 'error' events: they report why it is down.
@@ -105,39 +101,12 @@ export function connectRedis(url: string, tuning: RedisTuning): RedisConnection 
 }
 
 /**
- * Subscribes to a channel without a limit of attempts. Subscribing is repeated every few seconds: the repetition has no effect in
- * Redis, and a connection that does not confirm it is replaced. Listen to the connection's 'message' events.
- *
- * @param redis a connection without `failFast`
- * @returns how to stop
- */
-export function keepSubscribed(
-  redis: RedisConnection,
-  channel: string,
-  onError: (error: unknown) => void,
-): () => void {
-  let stopped = false
-  const task = new PeriodicTask(SUBSCRIPTION_CHECK_INTERVAL_MS, async () => {
-    const late = setInterval(() => {
-      if (redis.status === 'ready') redis.disconnect(true)
-    }, SUBSCRIPTION_CHECK_TIMEOUT_MS)
-    await redis.subscribe(channel).catch((error: unknown) => stopped || onError(error))
-    clearInterval(late)
-  })
-  task.runNow()
-  return () => {
-    stopped = true
-    task.stop()
-  }
-}
-
-/**
  * Checks something while a connection is ready: at once, in an interval, and when it becomes ready again. It may lead to another server
  * then.
  */
 export abstract class RegularCheck<Options extends { readonly redis: RedisConnection }> {
   protected readonly options: Options
-  protected abstract readonly intervalMs: number
+  protected readonly intervalMs: number = 5_000
   #stop = (): void => undefined
 
   constructor(options: Options) {

@@ -18,9 +18,6 @@ const settingNames = Object.keys(required) as Setting[]
 /** What a server reports. A value is undefined if the server does not permit reading it. */
 type Values = Readonly<Partial<Record<Setting, string | undefined>>>
 
-/** Settings can change while Redis runs. Nodes of a cluster are replaced without an event of the connection. */
-const CHECK_INTERVAL_MS = 5_000
-
 export interface DurabilityCheckOptions {
   readonly redis: RedisConnection
   /** Whether the process is ready with a Redis that may lose or evict acknowledged entries. */
@@ -31,11 +28,10 @@ export interface DurabilityCheckOptions {
 }
 
 /**
- * Checks that each Redis server that stores data keeps what it acknowledges: after each connect, and every five seconds. A server
- * that does not permit reading its settings counts as safe, with a warning in the log.
+ * Checks that each Redis server that stores data keeps what it acknowledges: after each connect, and every five seconds. Settings can
+ * change while Redis runs, and nodes of a cluster are replaced without an event of the connection. A server that does not permit reading its settings counts as safe, with a warning in the log.
  */
 export class DurabilityCheck extends RegularCheck<DurabilityCheckOptions> {
-  protected readonly intervalMs = CHECK_INTERVAL_MS
   /** Why the process is not ready with each server that was checked, by its address. */
   readonly #problems = new Map<string, readonly string[]>()
   /** Why each server that rejects all writes does so. */

@@ -14,7 +14,7 @@ const logger = createLogger('test', 'info')
 await runProcess({
   logger,
   deadlineMs: config.DEADLINE_MS,
-  start: async () => {
+  start: async (resources) => {
     if (modes.has('invalid')) throw new SettingsError('invalid settings: TEST is invalid')
     // Standard input is a pipe without data: the read blocks a thread of Node's pool.
     if (modes.has('blocked-thread')) read(0, Buffer.alloc(1), 0, 1, null, () => undefined)
@@ -22,12 +22,11 @@ await runProcess({
     if (modes.has('repeats')) for (let i = 0; i < 20; i++) logger.warn({ i }, 'not connected')
     if (modes.has('rejects')) void Promise.reject(new Error('no progress'))
     process.stderr.write('started\n')
-    return {
-      stop: async () => {
-        if (modes.has('writes-much')) for (let i = 0; i < 20_000; i++) logger.info({ i }, 'x'.repeat(100))
-        if (modes.has('never-stops')) await new Promise(() => undefined)
-        clearInterval(running)
-      },
-    }
+    resources.defer(async () => {
+      if (modes.has('writes-much')) for (let i = 0; i < 20_000; i++) logger.info({ i }, 'x'.repeat(100))
+      if (modes.has('never-stops')) await new Promise(() => undefined)
+      clearInterval(running)
+    })
+    return undefined
   },
 })

@@ -3,7 +3,7 @@ import type { Answer } from '../../answer.ts'
 import { Problem, type ProblemCode } from '../../problems.ts'
 import type { FixedAnswer, Protocol } from '../protocol.ts'
 import { asBearer, statusOf } from '../shippers.ts'
-import { bulkAnswer, elasticAnswer, errorOf, readFilter } from './bulk-answer.ts'
+import { bulkAnswer, elasticAnswer, errorOf } from './bulk-answer.ts'
 
 /**
  * Filebeat and Logstash reject versions that are older than their own. This one is newer than all of them, and has the major version
@@ -45,10 +45,9 @@ export const elasticsearchBulk: Protocol = {
   // The Python client sends PUT.
   methods: ['POST', 'PUT'],
   authorization: ({ authorization }) => asBearer(authorization, ['apikey'], ['apikey', 'basic']),
-  read(body, { params, query }) {
+  read(body, { params }) {
     if (body.length === 0) throw new Problem('empty_body', 'request body is required')
     let items: readonly BulkItem[] = []
-    const filter = readFilter(query['filter_path'])
     const isAttempt = body.subarray(0, body.indexOf(NEWLINE)).includes(ATTEMPTS)
     return {
       read(scanner, prefix) {
@@ -58,8 +57,8 @@ export const elasticsearchBulk: Protocol = {
         return scanned
       },
       answer(outcome, answering) {
-        const errors = filter.errors && !(isAttempt && outcome.rejected.size < outcome.records)
-        return bulkAnswer(items, outcome, { ...filter, errors }, answering)
+        const hasErrors = !isAttempt || outcome.rejected.size === outcome.records
+        return bulkAnswer(items, outcome, hasErrors, answering)
       },
     }
   },

@@ -1,7 +1,7 @@
 import type { BulkItem } from '@sluice/row-scanner'
 import { type EntryError, limits } from '@sluice/schema'
 import { expect, it } from 'vitest'
-import { bulkAnswer, readFilter } from '../../../src/protocols/elasticsearch/bulk-answer.ts'
+import { bulkAnswer } from '../../../src/protocols/elasticsearch/bulk-answer.ts'
 
 const itemsOf = (count: number): BulkItem[] =>
   Array.from({ length: count }, (_, i) => ({
@@ -16,12 +16,11 @@ const invalid: EntryError = { path: '', code: 'wrong_type', message: 'must be an
 async function make(
   items: readonly BulkItem[],
   rejected: readonly number[] = [],
-  filter?: string,
   hold: (bytes: number) => void = () => {},
 ) {
   let turns = 0
   const outcome = { records: items.length, rejected: new Map(rejected.map((at) => [at, invalid])) }
-  const { body } = await bulkAnswer(items, outcome, readFilter(filter), {
+  const { body } = await bulkAnswer(items, outcome, true, {
     hold,
     nextTurn: async () => void (turns += 1),
   })
@@ -36,7 +35,7 @@ it.each([
   'the response to %i actions has an item for each, and is made and held in %i turns',
   async (count, turns) => {
     let held = 0
-    const made = await make(itemsOf(count), [1_024], undefined, (bytes) => (held += bytes))
+    const made = await make(itemsOf(count), [1_024], (bytes) => (held += bytes))
     const { items } = JSON.parse(made.json) as { items: { index: { _id: string; status: number } }[] }
     expect(items.map(({ index: { _id: id } }) => Number(id))).toEqual(
       Array.from({ length: count }, (_, i) => i),
@@ -53,19 +52,12 @@ it('a response that cannot be held is not made to its end', async () => {
     steps += 1
     if (steps === 2) throw full
   }
-  await expect(make(itemsOf(5_000), [], undefined, hold)).rejects.toBe(full)
+  await expect(make(itemsOf(5_000), [], hold)).rejects.toBe(full)
   expect(steps).toBe(2)
-})
-
-it('a response omits items without fields, in any step', async () => {
-  const made = await make(itemsOf(5_000), [0, 2_000, 4_999], 'errors,items.*.error')
-  expect((JSON.parse(made.json) as { items: unknown[] }).items.length).toBe(3)
-  expect((await make(itemsOf(5_000), [], 'errors,items.*.error')).json).toBe('{"errors":false}')
-  expect((await make(itemsOf(3), [], 'items.*.error')).json).toBe('{}')
 })
 
 it('a response has up to 160 characters of a reason', async () => {
   const item = { action: 'index', index: 'i', id: null, indexFault: `${'x'.repeat(134)}😀😀` } as const
-  const made = await make([item], [0], 'items.*.error')
+  const made = await make([item], [0])
   expect(made.json).toContain(`${'x'.repeat(134)}\u{FFFD}…"`)
 })

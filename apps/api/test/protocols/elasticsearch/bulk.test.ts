@@ -207,19 +207,6 @@ it('an action that is not supported has that reason, whatever its index is', asy
   ])
 })
 
-it.each([
-  ['errors,items.*.error', '{"errors":true,"items":[{"index":{"error":E}}]}'],
-  [
-    'errors,items.*.error,items.*.status',
-    '{"errors":true,"items":[{"index":{"status":201}},{"index":{"status":400,"error":E}}]}',
-  ],
-])('filter_path selects parts of the response: %s', async (filter, expected) => {
-  const body = '{"index":{}}\n{"message":"a"}\n{"index":{}}\n7\n'
-  const response = await bulk(body, `/elasticsearch/_bulk?filter_path=${filter}`)
-  const error = '{"type":"document_parsing_exception","reason":"The document must be of type object"}'
-  expect(response.body).toBe(expected.replace('E', error))
-})
-
 it('a key may be in any form of Elasticsearch', async () => {
   for (const authorization of [
     `ApiKey ${base64(`some-id:${api.key}`)}`,
