@@ -25,7 +25,7 @@ import { RequestTraces } from './traces/request-traces.ts'
 const REPLICATION_WAIT_MS = 1_000
 
 const config = readSettingsOrExit('api', () => readApiConfig(process.env))
-const logger = createLogger('api', config.LOG_LEVEL)
+const logger = createLogger('api', config.LOG_LEVEL, config.LOG_FORMAT)
 const monotonicMs = (): number => performance.now()
 
 if (config.API_PROCESSES > 1 && !isCopy())

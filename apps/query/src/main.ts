@@ -32,7 +32,7 @@ const ANSWER_MARGIN_MS = 5_000
 const UNCOUNTED_QUERIES_MAX = 16
 
 const config = readSettingsOrExit('query', () => readQueryConfig(process.env))
-const logger = createLogger('query', config.LOG_LEVEL)
+const logger = createLogger('query', config.LOG_LEVEL, config.LOG_FORMAT)
 const monotonicMs = (): number => clock.nowMs()
 
 await runProcess({

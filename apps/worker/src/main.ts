@@ -43,7 +43,7 @@ import { observeQueries, WorkerEvents } from './worker-events.ts'
 import { exportWorker } from './worker-metrics.ts'
 
 const config = readSettingsOrExit('worker', () => readWorkerConfig(process.env))
-const logger = createLogger('worker', config.LOG_LEVEL)
+const logger = createLogger('worker', config.LOG_LEVEL, config.LOG_FORMAT)
 const monotonicMs = (): number => clock.nowMs()
 const { SLUICE_PREFIX: prefix, SHUTDOWN_DEADLINE_MS: deadlineMs } = config
 

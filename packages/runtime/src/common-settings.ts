@@ -9,6 +9,10 @@ export const commonSettings = {
     { enum: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], default: 'info' },
     'The lowest level that is logged.',
   ),
+  LOG_FORMAT: stringSetting(
+    { enum: ['auto', 'json', 'pretty'], default: 'auto' },
+    'The format of the log: lines of JSON, or `pretty` ones for people. `auto` is `pretty` on a terminal. See docs/logs.md.',
+  ),
   OPS_HOST: stringSetting(
     { default: '127.0.0.1' },
     'The address on which the ops server (health checks) listens.',

@@ -1,9 +1,14 @@
+import { createRequire } from 'node:module'
 import type { Writable } from 'node:stream'
+import type { WriteStream } from 'node:tty'
 import { type DestinationStream, type Logger, pino, stdTimeFunctions, type LoggerOptions } from 'pino'
 import { LogLimiter } from './log-limiter.ts'
 import { withTimeout } from './promises.ts'
 
 export type { Logger } from 'pino'
+
+/** `auto`: for people if standard output is a terminal, otherwise JSON. */
+export type LogFormat = 'auto' | 'json' | 'pretty'
 
 export interface ProcessLogger extends Logger {
   /** Writes the numbers of repeated lines that are not written yet. To be called before the process exits. */
@@ -18,7 +23,7 @@ export interface ProcessLogger extends Logger {
  *
  * @param name the name of the process, added to every line
  */
-export function createLogger(name: string, level: string): ProcessLogger {
+export function createLogger(name: string, level: string, format: LogFormat = 'auto'): ProcessLogger {
   const limiter = new LogLimiter((ms, run) => void setTimeout(run, ms).unref())
   const options: LoggerOptions = {
     name,
@@ -50,7 +55,7 @@ export function createLogger(name: string, level: string): ProcessLogger {
       },
     },
   }
-  const logger = pino(options, logOutput(process.stdout))
+  const logger = pino(options, formattedOutput(process.stdout, format))
   return Object.assign(logger, { reportRepeated: () => limiter.flush() })
 }
 
@@ -59,15 +64,42 @@ function objectOf(fields: unknown): object {
   return typeof fields === 'object' && fields !== null ? fields : {}
 }
 
-/** Controls that JSON does not escape. They can move the cursor and reprogram a terminal. Strings of servers may be in a line. */
-const CONTROLS = /[\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu
+/** Loads what lines of JSON do not need. */
+const require = createRequire(import.meta.url)
 
-function escapeControls(line: string): string {
-  return line.replaceAll(CONTROLS, (control) => {
-    const code = control.codePointAt(0) ?? 0
-    return `\\u${code.toString(16).padStart(4, '0')}`
+/** A standard stream. It has no method for colours unless it is a terminal. */
+export type LogStream = Writable & Partial<Pick<WriteStream, 'isTTY' | 'hasColors'>>
+
+/** Where lines go, and in which format. Colours are for terminals only. Node's `hasColors` honours `NO_COLOR` and `FORCE_COLOR`. */
+export function formattedOutput(stream: LogStream, format: LogFormat): DestinationStream {
+  const isTerminal = stream.isTTY === true
+  if (format === 'json' || (format === 'auto' && !isTerminal)) return logOutput(stream)
+  const { prettyFactory } = require('pino-pretty') as typeof import('pino-pretty')
+  const pretty = prettyFactory({
+    colorize: isTerminal && stream.hasColors?.() === true,
+    singleLine: true,
+    ignore: 'pid,hostname',
+    translateTime: 'SYS:HH:MM:ss.l',
   })
+  return logOutput(stream, { format: (line) => pretty(escapeControls(line)) })
 }
+
+/**
+ * Controls can move the cursor and reprogram the terminal. Strings of servers and clients may be in a line. JSON has most of them as escape
+ * sequences, whose backslashes are escaped here. Only the newline is kept: stacks have it.
+ */
+function escapeControls(line: string): string {
+  return line
+    .trimEnd()
+    .replaceAll(/\\(?:\\|[bfrt]|u00[01][\da-f])/g, (escape) => (escape === '\\\\' ? escape : `\\${escape}`))
+    .replaceAll(CONTROLS, (character) => {
+      const code = character.codePointAt(0) ?? 0
+      return String.raw`\\u${code.toString(16).padStart(4, '0')}`
+    })
+}
+
+// oxlint-disable-next-line no-control-regex -- it must match control characters, to escape them
+const CONTROLS = /[\u0000-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu
 
 /**
  * How much of the log may wait for a reader that does not read. Thousands of lines: a reader that is only slow loses nothing, and one
@@ -84,8 +116,15 @@ const WARN_LEVEL = 40
  * pino's own destination repeats a failed write forever when the process exits.
  *
  * @param stream a pipe is non-blocking in Node, so its queue is in this process and its exit does not wait for a reader
+ * @param options.format makes what is written from a line of JSON. Default: the line itself
  */
-export function logOutput(stream: Writable, waitingBytesMax = WAITING_BYTES_MAX): DestinationStream {
+export function logOutput(
+  stream: Writable,
+  {
+    waitingBytesMax = WAITING_BYTES_MAX,
+    format = (line) => line,
+  }: { waitingBytesMax?: number; format?: (line: string) => string } = {},
+): DestinationStream {
   ignoreErrors(stream)
   let dropped = 0
   return {
@@ -97,10 +136,10 @@ export function logOutput(stream: Writable, waitingBytesMax = WAITING_BYTES_MAX)
       if (dropped > 0) {
         const time = new Date().toISOString()
         const report = JSON.stringify({ level: WARN_LEVEL, time, dropped, msg: 'log lines dropped' })
-        stream.write(`${report}\n`)
+        stream.write(format(`${report}\n`))
         dropped = 0
       }
-      stream.write(escapeControls(line))
+      stream.write(format(line))
     },
   }
 }

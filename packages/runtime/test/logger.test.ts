@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { Writable } from 'node:stream'
 import { expect, it } from 'vitest'
 import { logLimits } from '../src/log-limiter.ts'
-import { flushed, logOutput } from '../src/logger.ts'
+import { flushed, formattedOutput, type LogFormat, logOutput, type LogStream } from '../src/logger.ts'
 
 /** Runs a script with the logger. @returns its standard output */
 function outputOf(script: string, environment: Readonly<Record<string, string>> = {}): string {
@@ -43,15 +43,46 @@ it('reports repeated lines with the fields of the last one', () => {
   ])
 })
 
-it('passes no control character of a value to a terminal, and changes no value', () => {
+/** What a stream gets of a line. */
+function formatted(
+  format: LogFormat,
+  terminal: Pick<LogStream, 'isTTY' | 'hasColors'>,
+  line = '{"level":30,"msg":"working"}\n',
+): string {
+  const lines: string[] = []
+  const stream = new Writable({
+    decodeStrings: false,
+    write: (text: string, _encoding, done) => {
+      lines.push(text)
+      done()
+    },
+  })
+  formattedOutput(Object.assign(stream, terminal), format).write(line)
+  return lines.join('')
+}
+
+const coloured = { isTTY: true, hasColors: () => true } as const
+const plain = { isTTY: true, hasColors: () => false } as const
+const JSON_LINE = /^\{"level":30,"msg":"working"\}\n$/
+
+it.each([
+  ['auto', 'no terminal', {}, JSON_LINE],
+  ['json', 'a terminal', coloured, JSON_LINE],
+  // oxlint-disable-next-line no-control-regex -- the colour
+  ['auto', 'a terminal with colours', coloured, /\u001B\[32mINFO/],
+  ['auto', 'a terminal without colours', plain, /^[ -~]*INFO[ -~]*working\n$/],
+  ['pretty', 'no terminal', {}, /^[ -~]*INFO[ -~]*working\n$/],
+] as const)('has its form in the format %s on %s', (format, _where, terminal, form) => {
+  expect(formatted(format, terminal)).toMatch(form)
+})
+
+it('passes no control character of a value to the terminal', () => {
   const evil = '\u001B[2J\u009B31m\u202Eab\rc\b\u007F\\u001b'
-  const stdout = outputOf(`
-    const evil = ${JSON.stringify(evil)}
-    createLogger('test', 'info').warn({ [evil]: evil, err: new Error(evil) }, evil)
-  `)
+  const line = `${JSON.stringify({ level: 40, msg: evil, [evil]: evil, err: { type: 'Error', message: evil, stack: evil } })}\n`
+  const shown = formatted('pretty', plain, line)
   // oxlint-disable-next-line no-control-regex -- these must not be shown
-  expect(stdout.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001F\u007F-\u009F\u202E]/u)
-  expect(JSON.parse(stdout)).toMatchObject({ [evil]: evil, err: { message: evil }, msg: evil })
+  expect(shown.replaceAll('\n', '')).not.toMatch(/[\u0000-\u001F\u007F-\u009F\u202E]/u)
+  expect(shown).toContain(String.raw`\u001b[2J`)
 })
 
 it('drops lines above the limit, reports their number with the next line that fits, and waits for no stalled stream', async () => {
@@ -65,7 +96,7 @@ it('drops lines above the limit, reports their number with the next line that fi
       else done()
     },
   })
-  const output = logOutput(stream, 10)
+  const output = logOutput(stream, { waitingBytesMax: 10 })
   for (const line of ['1234\n', '5678\n', 'dropped\n', 'dropped\n']) output.write(line)
   await flushed(stream, 50)
   expect(written).toEqual(['1234\n'])
