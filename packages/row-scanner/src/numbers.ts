@@ -9,10 +9,14 @@ export function readNumbers<Name extends string>(
   count: number,
   names: readonly Name[],
 ): Record<Name, number>[] {
-  let at = start - 4
-  return Array.from({ length: count }, () => {
+  const found: Record<Name, number>[] = []
+  for (let at = start; found.length < count;) {
     const numbers = {} as Record<Name, number>
-    for (const name of names) numbers[name] = memory.readInt32LE((at += 4))
-    return numbers
-  })
+    for (const name of names) {
+      numbers[name] = memory.readInt32LE(at)
+      at += 4
+    }
+    found.push(numbers)
+  }
+  return found
 }

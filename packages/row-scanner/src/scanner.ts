@@ -90,6 +90,7 @@ export class Scanner {
   readonly #nowMs: () => number
   /** The id in the scanner's memory, and when it was reserved. */
   #id = ''
+  readonly #idBytes: Buffer
   #idMs = Number.NEGATIVE_INFINITY
   /** The body in the scanner's memory, if `scan` has found that it is OTLP. */
   #otlp: Uint8Array | undefined
@@ -113,7 +114,7 @@ export class Scanner {
       columns,
     })
     const { memory, TAPE, TAPE_BYTES_MAX, FIELDS, FIELDS_BYTES_MAX, POWERS } = this.#exports
-    const { COLUMNS_MAX, BODY_BYTES_MAX, ROWS_ROOM } = this.#exports
+    const { COLUMNS_MAX, BODY_BYTES_MAX, ID, ROWS_ROOM } = this.#exports
     // What is larger than its area would overwrite the next one. A row is smaller than a body.
     if (
       rowColumns.length > COLUMNS_MAX ||
@@ -124,6 +125,7 @@ export class Scanner {
     // Only the pages that are touched become resident.
     memory.grow(Math.ceil((TAPE + TAPE_BYTES_MAX - memory.buffer.byteLength) / PAGE_BYTES))
     this.#memory = Buffer.from(memory.buffer)
+    this.#idBytes = this.#memory.subarray(ID, ID + 16)
     writeFields(this.#memory.subarray(0, FIELDS + FIELDS_BYTES_MAX), FIELDS)
     writePowers(this.#memory, POWERS)
     this.#exports.setSeed(randomBytes(8).readBigInt64LE())
@@ -281,9 +283,8 @@ export class Scanner {
 
   #writeId(): void {
     this.#id = this.#ids.reserve()
-    const digits = this.#id.replaceAll('-', '')
-    this.#memory.writeBigUInt64LE(BigInt(`0x${digits.slice(0, 16)}`), this.#exports.ID)
-    this.#memory.writeBigUInt64LE(BigInt(`0x${digits.slice(16)}`), this.#exports.ID + 8)
+    this.#idBytes.write(this.#id.replaceAll('-', ''), 'hex')
+    this.#idBytes.swap64()
   }
 
   #usePrefix(prefix: RowPrefix): void {

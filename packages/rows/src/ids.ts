@@ -3,9 +3,6 @@ import { randomUUID } from 'node:crypto'
 /** The number of ids per millisecond: RFC 9562 leaves 12 bits for a counter. */
 export const IDS_PER_MS = 4_096
 
-const HEX_DIGITS = Buffer.from('0123456789abcdef')
-/** The length of a UUID as a string. */
-const ID_BYTES = 36
 /** The position of the counter's three digits in a UUID. */
 const COUNTER_AT = 15
 
@@ -18,7 +15,8 @@ const COUNTER_AT = 15
  */
 export class IdSource {
   readonly #now: () => number
-  readonly #latest = Buffer.alloc(ID_BYTES)
+  /** The first id of the millisecond. */
+  #first = ''
   #lastMs = 0
   #counter = 0
 
@@ -29,8 +27,16 @@ export class IdSource {
 
   /** Makes an id. */
   next(): string {
-    this.#advance()
-    return this.#latest.toString('latin1')
+    const nowMs = this.#now()
+    this.#counter += 1
+    if (nowMs > this.#lastMs || this.#counter === IDS_PER_MS) {
+      this.#lastMs = Math.max(nowMs, this.#lastMs + 1)
+      this.#counter = 0
+      const hex = this.#lastMs.toString(16).padStart(12, '0')
+      // The last 17 characters of a random UUID are its variant and 62 random bits.
+      this.#first = `${hex.slice(0, 8)}-${hex.slice(8)}-7000-${randomUUID().slice(19)}`
+    }
+    return withCounter(this.#first, this.#counter)
   }
 
   /**
@@ -43,22 +49,6 @@ export class IdSource {
     const id = this.next()
     this.#counter = IDS_PER_MS - 1
     return id
-  }
-
-  #advance(): void {
-    const nowMs = this.#now()
-    this.#counter += 1
-    if (nowMs > this.#lastMs || this.#counter === IDS_PER_MS) {
-      this.#lastMs = Math.max(nowMs, this.#lastMs + 1)
-      this.#counter = 0
-      const hex = this.#lastMs.toString(16).padStart(12, '0')
-      // The last 17 characters of a random UUID are its variant and 62 random bits.
-      this.#latest.write(`${hex.slice(0, 8)}-${hex.slice(8)}-7000-${randomUUID().slice(19)}`, 'latin1')
-    }
-    const latest = this.#latest
-    latest[COUNTER_AT] = HEX_DIGITS[this.#counter >> 8] ?? 0
-    latest[COUNTER_AT + 1] = HEX_DIGITS[(this.#counter >> 4) & 15] ?? 0
-    latest[COUNTER_AT + 2] = HEX_DIGITS[this.#counter & 15] ?? 0
   }
 }
 

@@ -89,6 +89,8 @@ function checkMediaType(
   if (type === undefined && (accepted === undefined || !hasBody(headers))) return
   if (mediaType === undefined || accepted?.includes(mediaType) === false)
     throw new Problem('unsupported_media_type')
+  // Almost always, nothing follows it.
+  if (type === mediaType) return
   const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(type ?? '')?.[1]
   if (charset === undefined || /^utf-?8$/i.test(charset)) return
   throw new Problem('unsupported_media_type', 'JSON is UTF-8; omit the charset.')
