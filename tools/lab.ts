@@ -13,10 +13,6 @@ const lab: Readonly<Record<string, readonly [entry: string, description: string]
   ],
   senders: ['bench/src/senders/main.ts', 'what a call of the TypeScript client costs'],
   hostile: ['bench/src/hostile/main.ts', 'what hostile clients cost the API, and what another project gets'],
-  rejected: [
-    'bench/src/rejected/main.ts',
-    'what one worker stores while ClickHouse rejects some rows, and what another project notices',
-  ],
   search: [
     'bench/src/search/main.ts',
     'what searches take in a large table, and what each index costs an insert',
@@ -32,13 +28,14 @@ const lab: Readonly<Record<string, readonly [entry: string, description: string]
   upgrade: ['test/upgrade/main.ts', 'an upgrade from another version and a rollback, under load and kills'],
   drill: ['test/drill/main.ts', 'an operator practises a runbook under load'],
   simulate: ['test/simulator/main.ts', 'random schedules of requests and faults against simulated servers'],
+  screenshots: ['apps/explorer/test/screenshots.ts', 'makes the pictures of the explorer in docs/images'],
   fuzz: ['test/fuzz/main.ts', 'invalid requests of every kind'],
 }
 
 const [name, ...options] = process.argv.slice(2)
 const found = lab[name ?? '']
 if (found === undefined || process.execve === undefined) {
-  const lines = Object.entries(lab).map(([each, [, description]]) => `  ${each.padEnd(10)} ${description}\n`)
+  const lines = Object.entries(lab).map(([each, [, description]]) => `  ${each.padEnd(11)} ${description}\n`)
   process.stderr.write(
     `npm run lab -- NAME [options], with --help for the options of one\n\n${lines.join('')}`,
   )
