@@ -21,6 +21,12 @@ export function keepInexact(source: string): number | RawJson {
   return isInexact(value) ? json.rawJSON(source) : value
 }
 
+/** The number with this text. JSON.stringify writes it in the same way. */
+export function keepText(source: string): number | RawJson {
+  const value = Number(source)
+  return String(value) === source ? value : json.rawJSON(source)
+}
+
 /**
  * Parses JSON like JSON.parse, but without recursion, and with the source text of each number that JavaScript cannot represent exactly, so that
  * JSON.stringify writes all their digits.
@@ -30,9 +36,10 @@ export function keepInexact(source: string): number | RawJson {
  * name in `{"a":1,"\n":2}` as a backslash (https://issues.chromium.org/issues/521080746, seen in V8 14.6). When the oldest supported
  * Node has a fixed V8, texts with such names can be left to JSON.parse.
  *
+ * @param numberOf the value of a number with this text
  * @throws SyntaxError
  */
-export function parseJsonExactly(text: string): unknown {
+export function parseJsonExactly(text: string, numberOf = keepInexact): unknown {
   // Checks the text.
   JSON.parse(text)
   /** The arrays and objects around the open one, and the names under which they continue. */
@@ -69,7 +76,7 @@ export function parseJsonExactly(text: string): unknown {
       at += 1
     } else if (code > COMMA && code < COLON) {
       const end = numberEnd(text, at + 1)
-      value = keepInexact(text.slice(at, end))
+      value = numberOf(text.slice(at, end))
       at = end
     } else if (code >= LOWER_A) {
       value = code === LOWER_N ? null : code === LOWER_T
