@@ -34,7 +34,7 @@ const figureSpecs = {
   storedPerS: rate('stored at that rate'),
   saturatedPerS: rate('accepted when saturated'),
   saturatedStoredPerS: rate('… until all was stored'),
-  saturatedCpuUs: figure('… CPU total', 'µs/entry', 2, 'lower'),
+  saturatedCpuUs: { ...cpu('total'), label: '… CPU total' },
   ackP50Ms: ms('ack p50'),
   ackP99Ms: ms('ack p99'),
   ackP999Ms: ms('ack p99.9'),

@@ -7,18 +7,12 @@ import { type Members, setMember } from '@sluice/records'
 interface RawJson {
   readonly rawJSON: string
 }
-interface JsonWithSource {
-  rawJSON(text: string): RawJson
-}
-const json = JSON as unknown as JsonWithSource
+const json = JSON as unknown as { rawJSON(text: string): RawJson }
 
-/** Whether a number from JSON.parse may differ from the number in the JSON: it is beyond 2^53, or infinite. */
-const isInexact = (value: number): boolean => !(Math.abs(value) <= Number.MAX_SAFE_INTEGER)
-
-/** The number with these digits. An inexact number keeps them, so that JSON.stringify writes all of them. */
+/** The number with these digits. Beyond 2^53, it keeps them, so that JSON.stringify writes all of them. */
 export function keepInexact(source: string): number | RawJson {
   const value = Number(source)
-  return isInexact(value) ? json.rawJSON(source) : value
+  return Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : json.rawJSON(source)
 }
 
 /** The number with this text. JSON.stringify writes it in the same way. */
