@@ -46,20 +46,29 @@ export function grafanaDashboard(): object {
 
 /** Only the first rows are open: Grafana does not query the panels of the others. */
 function layOut(): object[] {
+  const laidOut: object[] = []
   let [id, y] = [0, 0]
-  return rows.flatMap(({ title, panels }, index) => {
-    const row = { id: (id += 1), type: 'row', title, gridPos: { x: 0, y: (y += 1), w: WIDTH, h: 1 } }
+  for (const [index, { title, panels }] of rows.entries()) {
+    const collapsed = index >= ROWS_OPEN
+    const row = {
+      id: (id += 1),
+      type: 'row',
+      title,
+      gridPos: { x: 0, y: (y += 1), w: WIDTH, h: 1 },
+      collapsed,
+    }
     const isStats = panels.every(({ kind }) => kind === 'stat')
     const { w, h } = isStats ? { w: Math.floor(WIDTH / panels.length), h: STAT_HEIGHT } : GRAPH
     const perLine = Math.floor(WIDTH / w)
-    const placed = panels.map((panel, place) => {
+    const placed: object[] = []
+    for (const [place, panel] of panels.entries()) {
       const gridPos = { x: (place % perLine) * w, y: y + 1 + Math.floor(place / perLine) * h, w, h }
-      return { id: (id += 1), ...grafanaPanel(panel), gridPos }
-    })
-    if (index >= ROWS_OPEN) return [{ ...row, collapsed: true, panels: placed }]
-    y += Math.ceil(panels.length / perLine) * h
-    return [{ ...row, collapsed: false, panels: [] }, ...placed]
-  })
+      placed.push({ id: (id += 1), ...grafanaPanel(panel), gridPos })
+    }
+    if (!collapsed) y += Math.ceil(panels.length / perLine) * h
+    laidOut.push({ ...row, panels: collapsed ? placed : [] }, ...(collapsed ? [] : placed))
+  }
+  return laidOut
 }
 
 function grafanaPanel({ title, description, unit, kind, queries }: Panel): object {

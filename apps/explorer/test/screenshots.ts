@@ -23,9 +23,9 @@ if (executablePath === undefined)
 const entries = [...pastOfShop(NOW_MS, ENTRIES, seededRandom(SEED))].map((each, number): FakeEntry => {
   // Absent fields are left out, as they are when it is sent.
   const sent = JSON.parse(JSON.stringify(each)) as Omit<FakeEntry, 'id' | 'metadata'> & { metadata: object }
-  const { metadata, ...fields } = sent
-  const id = idAt(Date.parse(fields.timestamp), number)
-  return { ...fields, id, received_at: fields.timestamp, metadata: JSON.stringify(metadata) }
+  const { timestamp, metadata } = sent
+  const id = idAt(Date.parse(timestamp), number)
+  return Object.assign(sent, { id, received_at: timestamp, metadata: JSON.stringify(metadata) })
 })
 const error = entries.findLast(({ stack }) => stack !== undefined)
 const api = new FakeQueryApi(entries, () => NOW_MS)
@@ -52,7 +52,7 @@ try {
     const file = fileURLToPath(new URL(`../../../docs/images/explorer-${colorScheme}.webp`, import.meta.url))
     const picture = Buffer.from(data, 'base64')
     writeFileSync(file, picture)
-    console.log(`${file}: ${picture.length} bytes`)
+    process.stdout.write(`${file}: ${picture.length} bytes\n`)
   }
 } finally {
   await browser.close()
