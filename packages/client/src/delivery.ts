@@ -149,6 +149,7 @@ export class Delivery {
   abort(): void {
     this.#isAborted = true
     for (const controller of this.#inFlight.values()) controller.abort(new Error('the client was closed'))
+    this.spool?.abort()
     this.setPersistence('give-up')
   }
 

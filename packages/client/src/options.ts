@@ -33,6 +33,8 @@ export interface FetchInit {
 export interface FetchResponse {
   readonly status: number
   readonly headers: { get(name: string): string | null }
+  /** Read up to a limit if it is a web stream. */
+  readonly body: unknown
   text(): Promise<string>
 }
 

@@ -1,9 +1,12 @@
 import type { Batch } from './batch.ts'
 import { messageOf } from './encode.ts'
 import type { QueuedEntry } from './entry.ts'
-import type { Compression, Settings } from './options.ts'
+import type { Compression, FetchResponse, Settings } from './options.ts'
 import { startTimer } from './platform.ts'
 import { interpretResponse, type Outcome } from './responses.ts'
+
+/** Far above the largest response: every entry rejected, with all its errors and the longest paths. */
+const RESPONSE_BYTES_MAX = 1024 * 1024
 
 /**
  * Makes one attempt to send a batch. Never rejects.
@@ -46,8 +49,29 @@ async function attempt(
   }
   // Following a redirect would change the POST into a GET.
   const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal })
+  const content = await readContent(response)
   const retryAfter = response.headers.get('retry-after')
-  return interpretResponse(response.status, retryAfter, await response.text(), entries.length)
+  return interpretResponse(response.status, retryAfter, content, entries.length)
+}
+
+/** Reads the body of a response, and stops at the limit. */
+async function readContent(response: FetchResponse): Promise<string> {
+  // The application's own `fetch` may have another stream, as node-fetch has.
+  const { body } = response as { readonly body?: Partial<ReadableStream<Uint8Array>> | null }
+  const reader = body?.getReader?.()
+  if (reader === undefined) return response.text()
+  const decoder = new TextDecoder()
+  let content = ''
+  let bytes = 0
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return content + decoder.decode()
+    bytes += value.length
+    if (bytes > RESPONSE_BYTES_MAX) break
+    content += decoder.decode(value, { stream: true })
+  }
+  await reader.cancel()
+  return content
 }
 
 /** A smaller body fits into one packet without compression. */

@@ -2,7 +2,7 @@ import type { QueuedEntry } from './entry.ts'
 
 /**
  * Keeps the entries of batches until they are acknowledged, also if the process ends. `DiskSpool` of `@sluice/client/spool` is one. No method
- * throws or rejects.
+ * throws or rejects, and none waits longer than some seconds for a disk that hangs.
  */
 export interface Spool {
   /** Starts. Called once, before everything else. */
@@ -11,7 +11,9 @@ export interface Spool {
   hasRoomFor(bytes: number): boolean
   /** @returns a record for a new batch. Undefined if the spool does not keep up: the batch is in memory only then */
   create(idempotencyKey: string): SpoolRecord | undefined
-  /** Leaves the records to the next process. Resolves when everything is written, or cannot be written. */
+  /** Ends all waits in half a second: the client is closing. */
+  abort(): void
+  /** Leaves the records to the next process. Called after `abort`. Resolves when everything is written, or half a second after the abort. */
   close(): Promise<void>
 }
 

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { fakeClient, sending } from './support/fake-client.ts'
 import { type FakeRequest, pass, problemOf, refused } from './support/fake-fetch.ts'
@@ -164,4 +165,27 @@ describe('a wrong key, project or address', () => {
     api.last.respond(401, problemOf('unauthorized'))
     expect(await ended).toMatchObject({ ...counts, problem: { kind: 'configuration', status: 401 } })
   })
+})
+
+test.each([true, false])(
+  'an endless response is cut off: its stream can be iterated over: %s',
+  async (isIterable) => {
+    const pull = vi.fn<(controller: ReadableStreamDefaultController) => void>((controller) =>
+      controller.enqueue(new Uint8Array(65_536).fill(32)),
+    )
+    const stream = new ReadableStream({ pull })
+    // As in Safari.
+    if (!isIterable) Object.defineProperty(stream, Symbol.asyncIterator, { value: undefined })
+    const { reported } = await sending(1, { fetch: async () => new Response(stream, { status: 202 }) })
+    expect(reported.errors).toMatchObject([{ kind: 'configuration' }])
+    expect(pull.mock.calls.length).toBeLessThan(20)
+  },
+)
+
+test('a fetch whose responses have no web stream, such as node-fetch, is read as a string', async () => {
+  const other = { body: Readable.from(['not read']), text: async () => '{"accepted":2,"rejected":0}' }
+  const { client } = await sending(2, {
+    fetch: async () => ({ status: 202, headers: new Headers(), ...other }),
+  })
+  expect(client.stats).toMatchObject({ accepted: 2, failedAttempts: 0 })
 })

@@ -74,12 +74,12 @@ export class DiskRecord implements SpoolRecord {
   }
 
   async written(): Promise<void> {
-    await this.last
+    await this.#access.inTime(this.last).catch(this.#reporter('cannot be written'))
   }
 
   async load(): Promise<QueuedEntry[] | 'lost' | 'unreadable'> {
     try {
-      const file = await this.#run((path) => this.#access.disk.read(path).catch(ignoreMissing))
+      const file = await this.#runInTime((path) => this.#access.disk.read(path).catch(ignoreMissing))
       const { entries } = parseFile(file ?? Buffer.alloc(0))
       if (entries.length === this.#entries)
         return entries.map((json) => ({ json, bytes: utf8Bytes(json), tag: undefined }))
@@ -94,7 +94,7 @@ export class DiskRecord implements SpoolRecord {
   async markAttempt(): Promise<boolean> {
     this.#attemptedAtMs ??= Date.now()
     try {
-      await this.#run(async (path, id) => {
+      await this.#runInTime(async (path, id) => {
         await this.#write(path)
         await this.#mark(path, id)
       })
@@ -102,15 +102,16 @@ export class DiskRecord implements SpoolRecord {
       return true
     } catch (error) {
       this.#access.report(CANNOT_BE_WRITTEN, error)
-      if (this.isWritten) return true
-      await this.remove()
+      // After an abort, there is no attempt.
+      if (this.isWritten || this.#access.isAborted) return true
+      await this.#access.inTime(this.remove()).catch(() => undefined)
       return false
     }
   }
 
   async clearAttempt(): Promise<void> {
     this.#attemptedAtMs = undefined
-    await this.#run((path, id) => this.#mark(path, id)).catch(this.#reporter('cannot be written'))
+    await this.#runInTime((path, id) => this.#mark(path, id)).catch(this.#reporter('cannot be written'))
   }
 
   async remove(): Promise<void> {
@@ -134,6 +135,10 @@ export class DiskRecord implements SpoolRecord {
       this.#writing = 'failed'
       this.#access.report(CANNOT_BE_WRITTEN, error)
     })
+  }
+
+  #runInTime<Result>(operation: Operation<Result>): Promise<Result> {
+    return this.#access.inTime(this.#run(operation))
   }
 
   #run<Result>(operation: Operation<Result>): Promise<Result> {

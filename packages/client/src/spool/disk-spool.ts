@@ -78,9 +78,17 @@ export class DiskSpool implements Spool {
     await Promise.all([...this.#records].map((record) => record.last))
   }
 
+  abort(): void {
+    this.#access.abort()
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#timer)
+    await this.#access.inTime(this.#leave()).catch(() => undefined)
+  }
+
+  async #leave(): Promise<void> {
     await this.#adopting
     await this.written()
     await (await this.#access.lock)?.release()

@@ -459,7 +459,79 @@ describe('a directory', () => {
   })
 })
 
-describe('a disk that is slow', () => {
+describe('a disk that hangs', () => {
+  const late = { kind: 'spool', message: expect.stringContaining('did not respond within 5000 ms') as string }
+
+  test.each<[string, Partial<Disk>]>([
+    ['while it writes', { write: hang }],
+    ['while it marks an attempt', { rename: hang }],
+    ['before there is a directory', { lock: hang }],
+  ])('%s delays requests by five seconds at most, and a close by half a second', async (_name, hanging) => {
+    const { client, api, reported, log } = start({ batchEntriesMax: 1 }, hanging)
+    api.isAccepting = true
+    log(4)
+    await pass(4_900)
+    expect(client.stats.accepted).toBe(0)
+    await pass(200)
+    expect(client.stats.accepted).toBe(4)
+    // It is not waited for again before it has responded.
+    log(4)
+    await pass(1)
+    expect(client.stats.accepted).toBe(8)
+    expect(reported.errors).toMatchObject([late])
+    const other = start({ flushIntervalMs: 0 }, hanging)
+    await other.send(3, 100)
+    const closed = other.client.close({ timeoutMs: 200 })
+    await pass(750)
+    const { dropped, pending } = await closed
+    expect(dropped + pending).toBe(3)
+    expect(other.client.stats).toMatchObject({ queuedEntries: 0, queuedBytes: 0, requestsInFlight: 0 })
+  })
+
+  test('while it removes a mark delays the next attempt by five seconds at most', async () => {
+    let renames = 0
+    const own = shared.process()
+    const rename: Disk['rename'] = (from, to) => ((renames += 1) > 1 ? hang() : own.rename(from, to))
+    const { client, api, reported } = await running(1, {}, { rename })
+    api.last.respond(503, problemOf('overloaded'))
+    await pass(5_500)
+    await api.accept()
+    expect(client.stats.accepted).toBe(1)
+    expect(reported.errors).toMatchObject([late])
+  })
+
+  test('while it reads: the entries are read later', async () => {
+    await leave(2)
+    let reads = 0
+    const own = shared.process()
+    // The first one adopts the file.
+    const read: Disk['read'] = (path) => ((reads += 1) === 2 ? hang() : own.read(path))
+    const { client, api, reported, log } = start({ requestsInFlightMax: 1, batchEntriesMax: 2 }, { read })
+    api.isAccepting = true
+    log(1)
+    await pass(6_000)
+    expect(client.stats).toMatchObject({ accepted: 1, spooledEntries: 2 })
+    expect(reported.errors).toMatchObject([late])
+    expect(shared.paths).toHaveLength(1)
+  })
+
+  test('is waited for again when it has responded', async () => {
+    const responses: (() => void)[] = []
+    const rename = (): Promise<void> => new Promise((resolve) => responses.push(resolve))
+    const { client, api, log } = start({}, { rename })
+    api.isAccepting = true
+    log(1)
+    await pass(6_500)
+    expect(client.stats.accepted).toBe(1)
+    responses[0]?.()
+    log(1)
+    await pass(2_000)
+    expect(client.stats.accepted).toBe(1)
+    responses[1]?.()
+    await pass(0)
+    expect(client.stats.accepted).toBe(2)
+  })
+
   test('gets few operations at a time and a limited number of batches, and memory is bounded', async () => {
     const write = vi.fn<Disk['write']>(hang)
     const errors: string[] = []
@@ -472,7 +544,7 @@ describe('a disk that is slow', () => {
     expect(write).toHaveBeenCalledTimes(4)
   })
 
-  test('and gets more at once than the queue takes has the last entries', async () => {
+  test('does not mean that more was logged at once than the queue takes: the disk gets the last entries', async () => {
     const { client, reported, spool } = start({
       queueEntriesMax: 500,
       batchEntriesMax: 10,
