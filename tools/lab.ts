@@ -13,6 +13,10 @@ const lab: Readonly<Record<string, readonly [entry: string, description: string]
   ],
   senders: ['bench/src/senders/main.ts', 'what a call of the TypeScript client costs'],
   hostile: ['bench/src/hostile/main.ts', 'what hostile clients cost the API, and what another project gets'],
+  rejected: [
+    'bench/src/rejected/main.ts',
+    'what one worker stores while ClickHouse rejects some rows, and what another project notices',
+  ],
   search: [
     'bench/src/search/main.ts',
     'what searches take in a large table, and what each index costs an insert',

@@ -1,8 +1,8 @@
 // `npm run lab -- shapes`: the API's CPU time per entry for bodies of many encoders, next to that for `JSON.stringify`'s.
 import { CommandLine } from '@sluice/harness/command-line'
 import { recordedEntries } from '@sluice/harness/recorded-bodies'
-import { buildTestApi } from '../../../apps/api/test/support/test-api.ts'
 import { alignColumns, formatNumber } from '../report.ts'
+import { apiHere, apiOverHttp, type MeasuredApi } from './api.ts'
 import { reference, type Shape, shapes } from './shapes.ts'
 
 /** Requests in flight. Those that wait at the same time share a chunk. */
@@ -15,6 +15,7 @@ const commandLine = new CommandLine(`npm run lab -- shapes [options]
   --only TEXT    only shapes whose name has this text
   --rounds N     measurements of each shape; the table has their median; default 7
   --requests N   per measurement; default 320
+  --http         measures an API in a process of its own, over HTTP; by default one in this process, without Redis
   --help         prints this text
 
 The reference is measured before and after each shape in each round. The ratio is the median of the rounds' ratios.
@@ -23,25 +24,24 @@ const values = commandLine.read({
   only: { type: 'string', default: '' },
   rounds: { type: 'string', default: '7' },
   requests: { type: 'string', default: '320' },
+  http: { type: 'boolean', default: false },
 })
 const rounds = commandLine.positive('rounds', values.rounds)
 const batches = Math.ceil(commandLine.positive('requests', values.requests) / CONNECTIONS)
 const chosen = shapes.filter(({ name }) => name.toLowerCase().includes(values.only.toLowerCase()))
 if (chosen.length === 0) commandLine.fail(`--only: no shape has ${values.only} in its name`)
 
-/** In this process: a request is the work from the bytes of a body to the compressed rows, for a queue that stores nothing. */
-const api = buildTestApi()
-api.queue.add = () => Promise.resolve(undefined)
+const api = values.http ? await apiOverHttp() : apiHere()
 try {
-  await send(reference, 4 * WARM_UP_BATCHES)
+  await send(api, reference, 4 * WARM_UP_BATCHES)
   const cells = [['shape', 'bytes/entry', 'µs/entry', 'reference', 'ratio']]
   for (const shape of chosen) {
-    await send(shape, WARM_UP_BATCHES)
+    await send(api, shape, WARM_UP_BATCHES)
     const measured: { cost: number; base: number }[] = []
-    let before = await costUs(reference)
+    let before = await costUs(api, reference)
     for (let round = 0; round < rounds; round += 1) {
-      const cost = await costUs(shape)
-      const after = await costUs(reference)
+      const cost = await costUs(api, shape)
+      const after = await costUs(api, reference)
       measured.push({ cost, base: (before + after) / 2 })
       before = after
     }
@@ -56,26 +56,24 @@ try {
   }
   console.log(alignColumns(cells).join('\n'))
 } finally {
-  await api.close()
+  await api.stop()
 }
 process.exit()
 
 /** @throws Error if a request is rejected */
-async function send({ name, url, headers, body }: Shape, count: number): Promise<void> {
-  const given = { url, headers: { 'dd-api-key': api.key, ...headers } }
+async function send(target: MeasuredApi, shape: Shape, count: number): Promise<void> {
   for (let batch = 0; batch < count; batch += 1) {
-    const responses = await Promise.all(Array.from({ length: CONNECTIONS }, () => api.post(body, given)))
-    const rejected = responses.find(({ statusCode }) => statusCode >= 300)
-    if (rejected !== undefined) throw new Error(`${name} was answered with ${rejected.statusCode}`)
+    const statuses = await Promise.all(Array.from({ length: CONNECTIONS }, () => target.send(shape)))
+    const rejected = statuses.find((status) => status >= 300)
+    if (rejected !== undefined) throw new Error(`${shape.name} was answered with ${rejected}`)
   }
 }
 
 /** The CPU time per entry. */
-async function costUs(shape: Shape): Promise<number> {
-  const before = process.cpuUsage()
-  await send(shape, batches)
-  const { user, system } = process.cpuUsage(before)
-  return (user + system) / (batches * CONNECTIONS * recordedEntries.length)
+async function costUs(target: MeasuredApi, shape: Shape): Promise<number> {
+  const startMs = target.cpuMs()
+  await send(target, shape, batches)
+  return ((target.cpuMs() - startMs) * 1_000) / (batches * CONNECTIONS * recordedEntries.length)
 }
 
 function median(numbers: readonly number[]): number {
