@@ -32,13 +32,14 @@ const lab: Readonly<Record<string, readonly [entry: string, description: string]
   upgrade: ['test/upgrade/main.ts', 'an upgrade from another version and a rollback, under load and kills'],
   drill: ['test/drill/main.ts', 'an operator practises a runbook under load'],
   simulate: ['test/simulator/main.ts', 'random schedules of requests and faults against simulated servers'],
+  screenshots: ['apps/explorer/test/screenshots.ts', 'makes the pictures of the explorer in docs/images'],
   fuzz: ['test/fuzz/main.ts', 'invalid requests of every kind'],
 }
 
 const [name, ...options] = process.argv.slice(2)
 const found = lab[name ?? '']
 if (found === undefined || process.execve === undefined) {
-  const lines = Object.entries(lab).map(([each, [, description]]) => `  ${each.padEnd(10)} ${description}\n`)
+  const lines = Object.entries(lab).map(([each, [, description]]) => `  ${each.padEnd(11)} ${description}\n`)
   process.stderr.write(
     `npm run lab -- NAME [options], with --help for the options of one\n\n${lines.join('')}`,
   )

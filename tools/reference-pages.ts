@@ -1,5 +1,5 @@
 // Generates the reference pages of the settings and of the HTTP API, and the schema of the settings in the Helm chart, from the code that
-// reads and validates them, and the dashboards from their panels: `npm run docs`. test/documents.test.ts checks that they are current.
+// reads and validates them, and the dashboard from its panels: `npm run docs`. test/documents.test.ts checks that they are current.
 import { clickhouseSettings } from '@sluice/clickhouse'
 import { commonSettings, redisSettings } from '@sluice/runtime'
 import { entryErrorCodes, entrySchema, limits } from '@sluice/schema'
@@ -13,7 +13,7 @@ import { rateLimitSettings } from '../apps/api/src/rate-limits/settings.ts'
 import { sampleSettings } from '../apps/api/src/traces/request-traces.ts'
 import { querySettings } from '../apps/query/src/config.ts'
 import { workerSettings } from '../apps/worker/src/config.ts'
-import { dashboardFiles } from './dashboards/grafana.ts'
+import { dashboardPath, grafanaDashboard } from './dashboards/grafana.ts'
 
 interface Setting {
   readonly type: string
@@ -34,7 +34,7 @@ export function referencePages(): ReadonlyMap<string, string> {
     ['docs/settings.md', settingsPage()],
     ['docs/api.md', apiPage()],
     [chartSchemaPath, chartSchema()],
-    ...dashboardFiles(),
+    [dashboardPath, `${JSON.stringify(grafanaDashboard(), null, 2)}\n`],
   ])
 }
 

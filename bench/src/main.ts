@@ -42,15 +42,10 @@ const values = commandLine.read({
   json: { type: 'boolean', default: false },
 })
 if (process.platform !== 'linux') commandLine.fail('The benchmark requires Linux, because it reads /proc.')
-const chosenScenarios = readNames(commandLine, '--scenario', values.scenario, scenarios, ({ name }) => name)
-const chosenSystems = readNames(
-  commandLine,
-  '--system',
-  values.system,
-  systemNames,
-  (name) => name,
-  defaultSystems,
-)
+const scenarioNames = scenarios.map(({ name }) => name)
+const chosenNames = readNames(commandLine, '--scenario', values.scenario, scenarioNames)
+const chosenScenarios = scenarios.filter(({ name }) => chosenNames.includes(name))
+const chosenSystems = readNames(commandLine, '--system', values.system, systemNames, defaultSystems)
 const windowMs = commandLine.positive('seconds', values.seconds ?? (values.quick ? '4' : '15')) * 1_000
 /** Entries per second at which latencies are measured. Undefined: half of each system's highest sustained rate. */
 const ratePerS = values.rate === undefined ? undefined : commandLine.positive('rate', values.rate)

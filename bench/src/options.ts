@@ -1,17 +1,16 @@
 import type { CommandLine } from '@sluice/harness/command-line'
 
 /** @param given lists of names, comma-separated; `fallback` is chosen without it */
-export function readNames<T>(
+export function readNames<Name extends string>(
   commandLine: CommandLine,
   option: string,
   given: readonly string[] | undefined,
-  all: readonly T[],
-  nameOf: (each: T) => string,
-  fallback: readonly T[] = all,
-): readonly T[] {
+  all: readonly Name[],
+  fallback = all,
+): readonly Name[] {
   if (given === undefined) return fallback
   const names = new Set(given.flatMap((each) => each.split(',')))
-  const found = all.filter((each) => names.has(nameOf(each)))
-  if (found.length !== names.size) commandLine.fail(`${option} takes any of ${all.map(nameOf).join(', ')}`)
+  const found = all.filter((each) => names.has(each))
+  if (found.length !== names.size) commandLine.fail(`${option} takes any of ${all.join(', ')}`)
   return found
 }

@@ -11,16 +11,20 @@ interface FigureSpec {
   readonly better?: 'higher' | 'lower'
 }
 
-const figure = (label: string, unit: string, digits: number, better: FigureSpec['better']): FigureSpec => ({
-  label,
-  unit,
-  digits,
-  ...(better !== undefined && { better }),
+const rate = (label: string): FigureSpec => ({ label, unit: 'entries/s', digits: 0, better: 'higher' })
+const ms = (label: string): FigureSpec => ({ label, unit: 'ms', digits: 1, better: 'lower' })
+const cpu = (role: string): FigureSpec => ({
+  label: `CPU ${role}`,
+  unit: 'µs/entry',
+  digits: 2,
+  better: 'lower',
 })
-const rate = (label: string): FigureSpec => figure(label, 'entries/s', 0, 'higher')
-const ms = (label: string): FigureSpec => figure(label, 'ms', 1, 'lower')
-const cpu = (role: string): FigureSpec => figure(`CPU ${role}`, 'µs/entry', 2, 'lower')
-const rss = (role: string): FigureSpec => figure(`peak RSS ${role}`, 'MB', 0, 'lower')
+const rss = (role: string): FigureSpec => ({
+  label: `peak RSS ${role}`,
+  unit: 'MB',
+  digits: 0,
+  better: 'lower',
+})
 
 /** All figures, in display order. docs/performance.md says how each is measured. */
 const figureSpecs = {
@@ -30,7 +34,7 @@ const figureSpecs = {
   storedPerS: rate('stored at that rate'),
   saturatedPerS: rate('accepted when saturated'),
   saturatedStoredPerS: rate('… until all was stored'),
-  saturatedCpuUs: figure('… CPU total', 'µs/entry', 2, 'lower'),
+  saturatedCpuUs: { ...cpu('total'), label: '… CPU total' },
   ackP50Ms: ms('ack p50'),
   ackP99Ms: ms('ack p99'),
   ackP999Ms: ms('ack p99.9'),

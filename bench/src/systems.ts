@@ -64,18 +64,15 @@ export interface SystemOptions {
 export function startSystem(name: SystemName, options: SystemOptions): Promise<System> {
   if (name === 'job-per-entry') return startJobPerEntry(options)
   if (name === 'collector' || name === 'collector-persistent') return startOtherCollector(name, options)
-  return startSluice(options, ({ sluice: 0, 'sluice-1-replica': 1, 'sluice-2-replicas': 2 } as const)[name])
+  return startSluice(options, name)
 }
 
-/**
- * Sluice with its default settings.
- *
- * @param replicas of Redis, which confirm what is acknowledged. The CPU time of Redis includes them
- */
+/** Sluice with its default settings, or with replicas of Redis that confirm what is acknowledged. The CPU time of Redis includes them. */
 export async function startSluice(
   { supervisor, profile }: SystemOptions,
-  replicas: 0 | 1 | 2 = 0,
+  name: SystemName = 'sluice',
 ): Promise<Required<System>> {
+  const replicas = Number(/\d/.exec(name)?.[0] ?? 0)
   const services = await startServices({ supervisor })
   const { port, password } = new URL(services.redisUrl)
   const lines = [`replicaof 127.0.0.1 ${port}`, `masterauth ${password}`]
@@ -93,7 +90,7 @@ export async function startSluice(
   const { processes } = installation
   return {
     ...installation,
-    name: replicas === 0 ? 'sluice' : replicas === 1 ? 'sluice-1-replica' : 'sluice-2-replicas',
+    name,
     url: `${installation.apiUrl}/v1/logs`,
     worker: processes.worker,
     pids: () => pidsOf({ ...processes, replicas: followers.map(({ process }) => process) }),

@@ -1,6 +1,5 @@
 """A handler for Python's logging that sends records to Sluice. It needs only the standard library of Python 3.9 or newer."""
 
-import email.utils
 import http.client
 import json
 import logging
@@ -194,17 +193,8 @@ def _reason_of(error):
 
 
 def _seconds_of(retry_after):
-    """The value of `Retry-After`: seconds, or a date."""
-    try:
-        seconds = float(retry_after) if retry_after.strip().isdigit() else _seconds_until(retry_after)
-        return min(max(0, seconds), RETRY_AFTER_SECONDS_MAX)
-    except (AttributeError, TypeError, ValueError, OverflowError):
-        # There is none, or not a valid one.
-        return 0
-
-
-def _seconds_until(date):
-    return email.utils.parsedate_to_datetime(date).timestamp() - time.time()
+    """The value of `Retry-After`, which Sluice sends as seconds."""
+    return min(int(retry_after), RETRY_AFTER_SECONDS_MAX) if (retry_after or "").isdigit() else 0
 
 
 def _level_of(number):

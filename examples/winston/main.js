@@ -13,7 +13,7 @@ const client = new SluiceClient({
 })
 const logger = winston.createLogger({
   level: 'debug',
-  format: winston.format.combine(winston.format.errors({ stack: true }), winston.format.timestamp()),
+  format: winston.format.errors({ stack: true }),
   transports: [
     new SluiceTransport({ client }),
     new winston.transports.Console({ level: 'info', format: winston.format.cli() }),

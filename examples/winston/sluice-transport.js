@@ -1,30 +1,16 @@
+import { inspect } from 'node:util'
 import winston from 'winston'
 
 /** Where winston keeps the level before it is coloured. */
 const LEVEL = Symbol.for('level')
 
 /** The levels of winston's `npm`, `syslog` and `cli`. Others are `info`. */
-const levels = new Map([
-  ['emerg', 'error'],
-  ['alert', 'error'],
-  ['crit', 'error'],
-  ['error', 'error'],
-  ['warn', 'warn'],
-  ['warning', 'warn'],
-  ['notice', 'info'],
-  ['help', 'info'],
-  ['data', 'info'],
-  ['info', 'info'],
-  ['http', 'debug'],
-  ['prompt', 'debug'],
-  ['verbose', 'debug'],
-  ['input', 'debug'],
-  ['debug', 'debug'],
-  ['silly', 'debug'],
-])
-
-/** What the format `timestamp()` makes. Sluice rejects a time in another format, such as "2026-11-23 14:30:00". */
-const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/
+const levels = {
+  error: ['error', 'crit', 'alert', 'emerg'],
+  warn: ['warn', 'warning'],
+  debug: ['debug', 'http', 'verbose', 'silly', 'prompt', 'input'],
+}
+const levelOf = (name) => Object.keys(levels).find((level) => levels[level].includes(name)) ?? 'info'
 
 /** A transport of winston that sends to Sluice. It needs the format `errors({ stack: true })` for stack traces. */
 export class SluiceTransport extends winston.Transport {
@@ -37,21 +23,15 @@ export class SluiceTransport extends winston.Transport {
   }
 
   log(info, done) {
-    const { level: _level, message, stack, timestamp, ...fields } = info
+    const { level: _level, message, stack, ...fields } = info
     const name = info[LEVEL]
-    const level = levels.get(name) ?? 'info'
-    const hasTime = typeof timestamp === 'string' && ISO_TIME.test(timestamp)
+    const level = levelOf(name)
     this.#client.send({
       level,
-      message: typeof message === 'string' ? message : toText(message ?? fields),
+      message: typeof message === 'string' ? message : inspect(message ?? fields),
       stack: typeof stack === 'string' ? stack : undefined,
-      // Without it, the client adds the time.
-      timestamp: hasTime ? timestamp : undefined,
-      metadata: {
-        ...fields,
-        ...(!hasTime && { timestamp }),
-        ...(name !== level && { originalLevel: name }),
-      },
+      // The client adds the time of the call. What the format `timestamp` makes may be one that Sluice rejects.
+      metadata: { ...fields, ...(name !== level && { originalLevel: name }) },
     })
     // The client has a queue of its own, which is limited. winston does not have to wait.
     done()
@@ -61,17 +41,5 @@ export class SluiceTransport extends winston.Transport {
   async _final(done) {
     await this.#client.close()
     done()
-  }
-}
-
-/** A message that is not a text: as JSON, if it can be. Neither a BigInt nor a circle may throw in the call that logs. */
-function toText(value) {
-  try {
-    return (
-      JSON.stringify(value, (_name, each) => (typeof each === 'bigint' ? String(each) : each)) ??
-      String(value)
-    )
-  } catch {
-    return 'a message that JSON cannot hold'
   }
 }

@@ -143,13 +143,14 @@ describe.each(examples)('with the values of %s, the chart', (example) => {
       const ingress = (policy.spec.ingress ?? []).flatMap(({ ports }) => ports.map(({ port }) => port))
       const ports = containerOf(manifest.workload(component)).ports ?? []
       expect(ingress).toEqual(ports.map(({ name }) => name))
-      // Name servers, and one rule for each server.
-      expect(policy.spec.egress).toHaveLength({ api: 2, migration: 2 }[component] ?? 3)
+      // Name servers, and one rule for each server. The command line reads through the query pods.
+      expect(policy.spec.egress).toHaveLength({ api: 2, migration: 2, cli: 4 }[component] ?? 3)
     }
   })
 
   it('sets only documented settings, with values that the processes accept', () => {
-    const documented = new Set(Object.keys({ ...apiSettings, ...querySettings, ...workerSettings }))
+    const settings = { ...apiSettings, ...querySettings, ...workerSettings }
+    const documented = new Set([...Object.keys(settings), 'SLUICE_QUERY_URL'])
     const names = manifest.workloads.flatMap((each) => containerOf(each).env.map(({ name }) => name))
     expect([...names, ...Object.keys(manifest.settings)].filter((name) => !documented.has(name))).toEqual([])
     for (const workload of manifest.processes) {

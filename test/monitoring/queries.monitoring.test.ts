@@ -1,7 +1,7 @@
 // Needs prometheus: `npm run test:release -- monitoring`.
 import { eventually } from '@sluice/harness'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { dashboards } from '../../tools/dashboards/grafana.ts'
+import { rows } from '../../tools/dashboards/rows.ts'
 import { isAlert, metricsIn, readRules, rulesOf } from './alert-rules.ts'
 import { JOB, MonitoredInstallation } from './monitored-installation.ts'
 
@@ -10,19 +10,17 @@ const TEST_DEADLINE_MS = 90_000
 
 /** Queries that have no data without a fault, and the store that must fail for it. */
 const onlyInFaults: Readonly<Record<string, 'redis' | 'clickhouse'>> = {
-  'sluice-api: Adding a chunk to the queue: p50 of errors': 'redis',
-  'sluice-workers: Duration of inserts: p50 of errors': 'clickhouse',
-  'sluice-workers: Errors of ClickHouse: {{code}}': 'clickhouse',
-  'sluice-workers: Retries and repairs: retry: {{step}}': 'clickhouse',
+  'Requests: Adding a chunk to the queue: p50 of errors': 'redis',
+  'Inserts: Duration of inserts: p50 of errors': 'clickhouse',
+  'Inserts: Errors of ClickHouse: {{code}}': 'clickhouse',
+  'Inserts: Retries and repairs: retry: {{step}}': 'clickhouse',
 }
 
 const rules = rulesOf(await readRules())
 const recorded = new Set(rules.flatMap((rule) => (isAlert(rule) ? [] : [rule.record])))
-const panelQueries = dashboards.flatMap(({ uid, rows }) =>
-  rows.flatMap(({ panels }) =>
-    panels.flatMap(({ title, queries }) =>
-      queries.map(({ expr, legend }) => ({ name: `${uid}: ${title}: ${legend}`, expr: resolved(expr) })),
-    ),
+const panelQueries = rows.flatMap((row) =>
+  row.panels.flatMap(({ title, queries }) =>
+    queries.map(({ expr, legend }) => ({ name: `${row.title}: ${title}: ${legend}`, expr: resolved(expr) })),
   ),
 )
 
@@ -64,7 +62,7 @@ async function withoutData(queries: readonly { name: string; expr: string }[]): 
 
 describe('under load', () => {
   it(
-    'every panel of the dashboards has data, except those that need a fault',
+    'every panel of the dashboard has data, except those that need a fault',
     async () => {
       await eventually(async () =>
         expect(new Set(await withoutData(panelQueries))).toEqual(new Set(Object.keys(onlyInFaults))),

@@ -54,21 +54,11 @@ const circle: Record<string, unknown> = {}
 circle['self'] = circle
 
 it.each<[string, object, string]>([
-  ['a BigInt in an object as the message', { message: { count: 1n } }, '{"count":"1"}'],
-  ['a circle as the message', { message: circle }, 'a message that JSON cannot hold'],
-  ['a function as the message', { message: String }, String(String)],
-])('the transport for winston does not throw because of %s', (_name, info, message) => {
+  ['a BigInt in an object', { count: 1n }, '{ count: 1n }'],
+  ['a circle', circle, '<ref *1> { self: [Circular *1] }'],
+])('the transport for winston does not throw because of %s as the message', (_name, message, sentMessage) => {
   const done = vi.fn<() => void>()
-  new SluiceTransport({ client }).log({ level: 'info', ...info }, done)
+  new SluiceTransport({ client }).log({ level: 'info', message }, done)
   expect(done).toHaveBeenCalled()
-  expect(sent).toMatchObject([{ message }])
-})
-
-it.each([
-  ['2026-11-23T14:30:00.123Z', { timestamp: '2026-11-23T14:30:00.123Z', metadata: {} }],
-  ['2026-11-23 14:30:00', { metadata: { timestamp: '2026-11-23 14:30:00' } }],
-])('the transport for winston sends the time %s so that the API accepts the entry', (timestamp, expected) => {
-  new SluiceTransport({ client }).log({ level: 'info', message: 'm', timestamp }, () => undefined)
-  // The client sends JSON.
-  expect(JSON.parse(JSON.stringify(sent))).toEqual([{ level: 'info', message: 'm', ...expected }])
+  expect(sent).toMatchObject([{ message: sentMessage }])
 })

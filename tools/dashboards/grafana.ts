@@ -1,51 +1,31 @@
-// The dashboards of Grafana, as lists of panels. `npm run docs` writes their JSON to deploy/grafana/dashboards, and
-// test/documents.test.ts checks that it is current.
-import { api } from './api.ts'
-import { overview } from './overview.ts'
-import type { Dashboard, Panel } from './panels.ts'
-import { reading } from './reading.ts'
-import { workers } from './workers.ts'
-
-export const dashboards: readonly Dashboard[] = [overview, api, workers, reading]
+// The dashboard of Grafana, as rows of panels. `npm run docs` writes its JSON to deploy/grafana/dashboards, and test/documents.test.ts checks
+// that it is current.
+import type { Panel } from './panels.ts'
+import { rows } from './rows.ts'
 
 const datasource = { type: 'prometheus', uid: '${datasource}' } as const
 
 const WIDTH = 24
 const STAT_HEIGHT = 4
 const GRAPH = { w: 8, h: 8 } as const
+const ROWS_OPEN = 3
 /** Grafana names the queries of a panel A, B, C, … */
 const FIRST_REF = 65
 
-/** The files of the dashboards, by their paths from the root. */
-export function dashboardFiles(): readonly (readonly [path: string, text: string])[] {
-  return dashboards.map((dashboard) => [
-    `deploy/grafana/dashboards/${dashboard.uid}.json`,
-    `${JSON.stringify(grafanaDashboard(dashboard), null, 2)}\n`,
-  ])
-}
+export const dashboardPath = 'deploy/grafana/dashboards/sluice.json'
 
-/** A dashboard in the form of Grafana 10 and later, which migrate it to their own when they import it. */
-function grafanaDashboard({ uid, title, description, rows }: Dashboard): object {
+/** The dashboard in the form of Grafana 10 and later, which migrate it to their own when they import it. */
+export function grafanaDashboard(): object {
   return {
-    uid,
-    title,
-    description,
+    uid: 'sluice',
+    title: 'Sluice',
+    description: 'Whether entries are accepted, stored and can be queried, and why not.',
     tags: ['sluice'],
     schemaVersion: 39,
     version: 1,
     graphTooltip: 1,
     time: { from: 'now-3h', to: 'now' },
     refresh: '30s',
-    links: [
-      {
-        type: 'dashboards',
-        tags: ['sluice'],
-        title: 'Sluice',
-        asDropdown: false,
-        keepTime: true,
-        includeVars: true,
-      },
-    ],
     templating: {
       list: [
         { name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus' },
@@ -60,32 +40,35 @@ function grafanaDashboard({ uid, title, description, rows }: Dashboard): object 
         },
       ],
     },
-    panels: layOut(rows),
+    panels: layOut(),
   }
 }
 
-function layOut(rows: Dashboard['rows']): object[] {
-  const panels: object[] = []
-  let y = 0
-  for (const { title, panels: members } of rows) {
-    panels.push({
-      id: panels.length + 1,
+/** Only the first rows are open: Grafana does not query the panels of the others. */
+function layOut(): object[] {
+  const laidOut: object[] = []
+  let [id, y] = [0, 0]
+  for (const [index, { title, panels }] of rows.entries()) {
+    const collapsed = index >= ROWS_OPEN
+    const row = {
+      id: (id += 1),
       type: 'row',
       title,
-      gridPos: { x: 0, y, w: WIDTH, h: 1 },
-      panels: [],
-    })
-    y += 1
-    const isStats = members.every(({ kind }) => kind === 'stat')
-    const { w, h } = isStats ? { w: Math.floor(WIDTH / members.length), h: STAT_HEIGHT } : GRAPH
-    const perLine = Math.floor(WIDTH / w)
-    for (const [index, panel] of members.entries()) {
-      const gridPos = { x: (index % perLine) * w, y: y + Math.floor(index / perLine) * h, w, h }
-      panels.push({ id: panels.length + 1, ...grafanaPanel(panel), gridPos })
+      gridPos: { x: 0, y: (y += 1), w: WIDTH, h: 1 },
+      collapsed,
     }
-    y += Math.ceil(members.length / perLine) * h
+    const isStats = panels.every(({ kind }) => kind === 'stat')
+    const { w, h } = isStats ? { w: Math.floor(WIDTH / panels.length), h: STAT_HEIGHT } : GRAPH
+    const perLine = Math.floor(WIDTH / w)
+    const placed: object[] = []
+    for (const [place, panel] of panels.entries()) {
+      const gridPos = { x: (place % perLine) * w, y: y + 1 + Math.floor(place / perLine) * h, w, h }
+      placed.push({ id: (id += 1), ...grafanaPanel(panel), gridPos })
+    }
+    if (!collapsed) y += Math.ceil(panels.length / perLine) * h
+    laidOut.push({ ...row, panels: collapsed ? placed : [] }, ...(collapsed ? [] : placed))
   }
-  return panels
+  return laidOut
 }
 
 function grafanaPanel({ title, description, unit, kind, queries }: Panel): object {

@@ -15,11 +15,9 @@ export interface Panel {
   readonly queries: readonly Query[]
 }
 
-export interface Dashboard {
-  readonly uid: string
+export interface Row {
   readonly title: string
-  readonly description: string
-  readonly rows: readonly { readonly title: string; readonly panels: readonly Panel[] }[]
+  readonly panels: readonly Panel[]
 }
 
 export const graph = (
@@ -29,9 +27,14 @@ export const graph = (
   ...queries: readonly Query[]
 ): Panel => ({ title, description, unit, queries })
 
-/** A panel with the present number. */
-export const stat = (title: string, unit: Panel['unit'], description: string, expr: string): Panel => ({
-  ...graph(title, unit, description, { legend: title, expr }),
+/** A panel with the present numbers. */
+export const stat = (
+  title: string,
+  unit: Panel['unit'],
+  description: string,
+  query: string | Query,
+): Panel => ({
+  ...graph(title, unit, description, typeof query === 'string' ? { legend: title, expr: query } : query),
   kind: 'stat',
 })
 
@@ -49,12 +52,11 @@ const quantile = (share: number, metric: string, matchers = ''): string =>
   `histogram_quantile(${share}, ${sumRateBy('le', `${metric}_bucket`, matchers)})`
 /** Of the queue, or of Redis: one process exports them, and two may while another one takes over. */
 export const ofShards = (vector: string, labels = 'shard'): string => `max by (${labels}) (${vector})`
-/** The kinds of processes. */
-export type App = 'api' | 'worker' | 'query'
-
-/** What all processes export, of the processes of one kind. */
-export const ofApp = (app: App, vector: string): string =>
-  `${vector} * on (job, instance, process) group_left () ${of('sluice_build_info', `app="${app}"`)}`
+/** What all processes export, with a line for the API, the workers and the query processes. */
+export const byApp = (aggregate: 'max' | 'sum', vector: string, name = ''): Query => ({
+  legend: `${name}{{app}}`,
+  expr: `${aggregate} by (app) (${vector} * on (job, instance, process) group_left (app) ${of('sluice_build_info')})`,
+})
 
 /** A line for each value of a label. */
 export const by = (label: string, metric: string, matchers = '', prefix = ''): Query => ({

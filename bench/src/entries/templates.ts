@@ -6,114 +6,75 @@ import { exponential, hex, longTailed } from './distributions.ts'
 type EntryContent = Pick<Entry, 'level' | 'message' | 'service'> &
   Partial<Pick<Entry, 'url' | 'pathname' | 'stack' | 'source'>>
 
-type ContentSource = (random: Random) => EntryContent
+const words: Readonly<Record<string, readonly string[]>> = {
+  path: ['/api/orders', '/api/cart/items', '/api/users/me', '/search', '/checkout', '/login'],
+  table: ['orders', 'customers', 'payments', 'inventory', 'sessions'],
+  queue: ['emails', 'invoices', 'thumbnails', 'webhooks'],
+  error: ['ECONNRESET', 'ETIMEDOUT', 'ECONNREFUSED', 'EPIPE'],
+  product: ['lamp', 'oak table', 'running shoes', 'usb-c cable', 'raincoat', 'espresso', 'tent'],
+}
+const ADDRESS = '10.{0-3}.{0-255}.{1-254}'
 
-const paths = ['/api/orders', '/api/cart/items', '/api/users/me', '/search', '/checkout', '/login']
-const tables = ['orders', 'customers', 'payments', 'inventory', 'sessions']
-const queues = ['emails', 'invoices', 'thumbnails', 'webhooks']
-const errors = ['ECONNRESET', 'ETIMEDOUT', 'ECONNREFUSED', 'EPIPE']
-const words = ['lamp', 'oak table', 'running shoes', 'usb-c cable', 'raincoat', 'espresso', 'tent']
+/** Lines that have only a level, a service and a message. `draw` says what the braces mean. */
+const lines = [
+  'debug orders select * from {table} where id = {1-9000000} returned {0-40} rows in {~3.0} ms',
+  'debug cart cache {hit|hit|hit|miss} for session:{#12}, ttl {1-3600} s',
+  'success payments captured {~39.00} EUR for order {100000-999999} with card ending {1000-9999}',
+  `info auth user {1-400000} logged in from ${ADDRESS} with {password|passkey|google}`,
+  'info jobs processed job {#8} of {queue} in {~180.0} ms, {0-900} waiting',
+  'info search query "{product}" found {0-2000} products, took {~12.0} ms on {1-8} shards',
+  'warn jobs retrying {queue} after {error}, attempt {2-6}, next in {1-64} s',
+  `warn gateway slow upstream ${ADDRESS}:8080 answered {path} after {~2400.0} ms`,
+] as const
 
-const address = (random: Random): string =>
-  `10.${integer(random, 0, 3)}.${integer(random, 0, 255)}.${integer(random, 1, 254)}`
-const ms = (random: Random, median: number): string => longTailed(random, median).toFixed(1)
-
-const request: ContentSource = (random) => {
-  const pathname = `${pick(random, paths)}/${integer(random, 1, 90_000)}`
-  const status = pick(random, [200, 200, 200, 200, 201, 204, 304, 404])
-  return {
-    level: 'info',
-    service: 'gateway',
-    message: `${pick(random, ['GET', 'GET', 'GET', 'POST', 'PUT'])} ${pathname} ${status} in ${ms(random, 24)} ms`,
-    url: `https://shop.example.com${pathname}`,
-    pathname,
-  }
+/** One of some words, a number of a range, hexadecimal digits, or a value with a long tail, whose median has as many decimals. */
+function draw(part: string, random: Random): string {
+  const [, min, max] = /^(\d+)-(\d+)$/.exec(part) ?? []
+  if (max !== undefined) return String(integer(random, Number(min), Number(max)))
+  if (part.startsWith('#')) return hex(random, Number(part.slice(1)))
+  const [, median, decimals = ''] = /^~(\d+)\.(0+)$/.exec(part) ?? []
+  if (median !== undefined) return longTailed(random, Number(median)).toFixed(decimals.length)
+  return pick(random, words[part] ?? part.split('|'))
 }
 
-const pageView: ContentSource = (random) => {
-  const pathname = pick(random, paths)
-  return {
-    level: 'log',
-    service: 'web',
-    source: 'client',
-    message: `page shown after ${ms(random, 640)} ms, ${integer(random, 4, 60)} requests, ${integer(random, 60, 4_000)} KB`,
-    url: `https://shop.example.com${pathname}?ref=${hex(random, 6)}`,
-    pathname,
-  }
+const fill = (text: string, random: Random): string =>
+  text.replaceAll(/\{([^}]+)\}/g, (_braces, part: string) => draw(part, random))
+
+function request(random: Random): EntryContent {
+  const pathname = fill('{path}/{1-90000}', random)
+  const status = fill('{200|200|200|200|201|204|304|404}', random)
+  const message = fill(`{GET|GET|GET|POST|PUT} ${pathname} ${status} in {~24.0} ms`, random)
+  return { level: 'info', service: 'gateway', message, url: `https://shop.example.com${pathname}`, pathname }
 }
 
-const query: ContentSource = (random) => ({
-  level: 'debug',
-  service: 'orders',
-  message: `select * from ${pick(random, tables)} where id = ${integer(random, 1, 9_000_000)} returned ${integer(random, 0, 40)} rows in ${ms(random, 3)} ms`,
-})
+function pageView(random: Random): EntryContent {
+  const pathname = fill('{path}', random)
+  const message = fill('page shown after {~640.0} ms, {4-60} requests, {60-4000} KB', random)
+  const url = `https://shop.example.com${pathname}?ref=${hex(random, 6)}`
+  return { level: 'log', service: 'web', source: 'client', message, url, pathname }
+}
 
-const cacheLookup: ContentSource = (random) => ({
-  level: 'debug',
-  service: 'cart',
-  message: `cache ${pick(random, ['hit', 'hit', 'hit', 'miss'])} for session:${hex(random, 12)}, ttl ${integer(random, 1, 3_600)} s`,
-})
-
-const payment: ContentSource = (random) => ({
-  level: 'success',
-  service: 'payments',
-  message: `captured ${longTailed(random, 39).toFixed(2)} EUR for order ${integer(random, 100_000, 999_999)} with card ending ${integer(random, 1_000, 9_999)}`,
-})
-
-const login: ContentSource = (random) => ({
-  level: 'info',
-  service: 'auth',
-  message: `user ${integer(random, 1, 400_000)} logged in from ${address(random)} with ${pick(random, ['password', 'passkey', 'google'])}`,
-})
-
-const job: ContentSource = (random) => ({
-  level: 'info',
-  service: 'jobs',
-  message: `processed job ${hex(random, 8)} of ${pick(random, queues)} in ${ms(random, 180)} ms, ${integer(random, 0, 900)} waiting`,
-})
-
-const search: ContentSource = (random) => ({
-  level: 'info',
-  service: 'search',
-  message: `query "${pick(random, words)}" found ${integer(random, 0, 2_000)} products, took ${ms(random, 12)} ms on ${integer(random, 1, 8)} shards`,
-})
-
-const retry: ContentSource = (random) => ({
-  level: 'warn',
-  service: 'jobs',
-  message: `retrying ${pick(random, queues)} after ${pick(random, errors)}, attempt ${integer(random, 2, 6)}, next in ${integer(random, 1, 64)} s`,
-})
-
-const slowUpstream: ContentSource = (random) => ({
-  level: 'warn',
-  service: 'gateway',
-  message: `slow upstream ${address(random)}:8080 answered ${pick(random, paths)} after ${ms(random, 2_400)} ms`,
-})
-
-const failure: ContentSource = (random) => {
-  const code = pick(random, errors)
-  const port = pick(random, [5432, 6379, 9200])
-  const message = `connect ${code} ${address(random)}:${port}`
-  const lines = Array.from(
-    { length: integer(random, 3, 7) },
-    () =>
-      `    at ${pick(random, ['query', 'connect', 'retry', 'handle'])} (/app/src/${pick(random, tables)}.js:${integer(random, 1, 400)}:${integer(random, 3, 40)})`,
-  )
-  return { level: 'error', service: 'orders', message, stack: [`Error: ${message}`, ...lines].join('\n') }
+function failure(random: Random): EntryContent {
+  const [code, port] = fill('{error} {5432|6379|9200}', random).split(' ')
+  const message = `connect ${code} ${fill(ADDRESS, random)}:${port}`
+  const frame = '    at {query|connect|retry|handle} (/app/src/{table}.js:{1-400}:{3-40})'
+  const frames = Array.from({ length: integer(random, 3, 7) }, () => fill(frame, random))
+  return { level: 'error', service: 'orders', message, stack: [`Error: ${message}`, ...frames].join('\n') }
 }
 
 /** In real logs a few kinds of lines dominate, and errors are rare. */
-const templates: readonly (readonly [weight: number, template: ContentSource])[] = [
+const templates: readonly (readonly [weight: number, template: (random: Random) => EntryContent])[] = [
   [6, request],
   [2, pageView],
-  [1, query],
-  [1, cacheLookup],
-  [1, payment],
-  [1, login],
-  [1, job],
-  [1, search],
-  [1, retry],
-  [1, slowUpstream],
+  ...lines.map((line) => {
+    const [, level, service = '', text = ''] = /^(\w+) (\w+) (.*)$/.exec(line) ?? []
+    const template = (random: Random): EntryContent => ({
+      level: level as EntryContent['level'],
+      service,
+      message: fill(text, random),
+    })
+    return [1, template] as const
+  }),
   [1, failure],
 ]
 

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { type Attack, attacks, type Target } from './attacks.ts'
 
 /** The message with which the attacks begin. */
-export interface Orders extends Pick<Target, 'port' | 'key' | 'slowConnections'> {
+export interface Orders extends Pick<Target, 'port' | 'key'> {
   /** Names of attacks. */
   readonly names: readonly string[]
 }

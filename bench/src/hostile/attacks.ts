@@ -15,8 +15,6 @@ export interface Target {
   readonly sockets: Socket[]
   /** Aborts when the attack is over. */
   readonly over: AbortSignal
-  /** Connections of `slow`. */
-  readonly slowConnections: number
 }
 
 /** Opens connections and attacks. Resolves when all is sent that does not follow from responses. */
@@ -24,6 +22,7 @@ export type Attack = (target: Target) => Promise<void>
 
 /** Less than the backlog of the server. */
 const OPENED_AT_ONCE = 100
+const SLOW_CONNECTIONS = 10_000
 const SLOW_BYTES = 8 * 1024
 const SLOW_INTERVAL_MS = 2_000
 const OPENED_INTERVAL_MS = 20
@@ -80,7 +79,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
         : postHead(target.key, [`Content-Length: ${SLOW_BYTES * 2}`]) + ' '.repeat(SLOW_BYTES)
     // All of them at once would be another attack, on the operating system: see docs/overload.md.
     const slow: Socket[][] = []
-    while (slow.length < target.slowConnections / OPENED_AT_ONCE && !target.over.aborted) {
+    while (slow.length < SLOW_CONNECTIONS / OPENED_AT_ONCE && !target.over.aborted) {
       const opened = await open(target, OPENED_AT_ONCE)
       for (const [index, socket] of opened.entries()) socket.write(head(index))
       slow.push(opened)

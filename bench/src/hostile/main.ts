@@ -23,8 +23,6 @@ const commandLine = new CommandLine(`npm run lab -- hostile [options]
                      guesses  16 connections that guess keys
                      slow     10,000 connections that send a head or a body of 8 KB slowly
   --minutes N        how long they attack, all at once; default 5
-  --connections N    connections of slow; default 10,000
-  --old-space-mb N   --max-old-space-size of the API
   --help             prints this text
 
 The attackers have one project, with 1,000 entries and 2 MB per second. Another project sends 50,000 entries per second.
@@ -32,13 +30,9 @@ The attackers have one project, with 1,000 entries and 2 MB per second. Another 
 const values = commandLine.read({
   only: { type: 'string', multiple: true },
   minutes: { type: 'string', default: '5' },
-  connections: { type: 'string', default: '10000' },
-  'old-space-mb': { type: 'string' },
 })
-const names = readNames(commandLine, '--only', values.only, Object.keys(attacks), (name) => name)
+const names = readNames(commandLine, '--only', values.only, Object.keys(attacks))
 const durationMs = commandLine.positive('minutes', values.minutes) * 60_000
-const slowConnections = commandLine.positive('connections', values.connections)
-const oldSpaceMb = values['old-space-mb']
 
 /** A sample of the descriptors of 10,000 connections takes milliseconds, and holds a lock that the API needs. */
 const SAMPLE_INTERVAL_MS = 1_000
@@ -50,11 +44,7 @@ const SEED = 42
 const ATTACK_AFTER_MS = 2_000
 const BYTES_PER_MB = 1_048_576
 
-const installation = await startInstallation({
-  api: {
-    environment: oldSpaceMb === undefined ? {} : { NODE_OPTIONS: `--max-old-space-size=${oldSpaceMb}` },
-  },
-})
+const installation = await startInstallation()
 try {
   await measure()
 } finally {
@@ -80,7 +70,7 @@ async function measure(): Promise<void> {
     await generator.prepare({ url, apiKey, requests: OTHER_REQUESTS, seed: SEED })
     // Without attackers, so that the code is compiled.
     await generator.run({ ...OTHER_LOAD, durationMs: 10_000 })
-    const orders: Orders = { port: Number(new URL(installation.apiUrl).port), key, names, slowConnections }
+    const orders: Orders = { port: Number(new URL(installation.apiUrl).port), key, names }
     // When the connections of the generator are open: new ones wait.
     setTimeout(() => attackers.send(orders), ATTACK_AFTER_MS)
     const watch = watchMemory()

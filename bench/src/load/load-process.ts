@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
+import { on, once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type {
   ClosedLoop,
@@ -21,30 +21,24 @@ const EXIT_DEADLINE_MS = 5_000
 /** The load generator in a separate process: its CPU time is measured separately, and this process cannot delay it. */
 export class LoadProcess {
   readonly #child: ChildProcess
-  #onProgress: (progress: Progress) => void = () => undefined
 
   constructor() {
     this.#child = fork(entry, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], execArgv: [] })
-    this.#child.setMaxListeners(0)
     this.#child.on('error', () => undefined)
   }
 
   /** Builds the requests that the runs send. */
-  async prepare(preparation: Preparation): Promise<PoolFacts> {
-    const reply = await this.#execute({ kind: 'prepare', ...preparation }, PREPARE_DEADLINE_MS)
-    if (reply.kind !== 'prepared') throw new Error(`unexpected reply of the load generator: ${reply.kind}`)
-    return reply.facts
+  prepare(preparation: Preparation): Promise<PoolFacts> {
+    return this.#execute<PoolFacts>({ kind: 'prepare', ...preparation }, PREPARE_DEADLINE_MS)
   }
 
   /** @throws when a connection fails under load, or the generator fails */
-  async run(
+  run(
     options: ClosedLoop | OpenLoop,
     onProgress: (progress: Progress) => void = () => undefined,
   ): Promise<LoadResult> {
-    this.#onProgress = onProgress
-    const reply = await this.#execute({ kind: 'run', ...options }, options.durationMs + RUN_SLACK_MS)
-    if (reply.kind !== 'finished') throw new Error(`unexpected reply of the load generator: ${reply.kind}`)
-    return reply.result
+    const deadlineMs = options.durationMs + RUN_SLACK_MS
+    return this.#execute<LoadResult>({ kind: 'run', ...options }, deadlineMs, onProgress)
   }
 
   async stop(): Promise<void> {
@@ -56,29 +50,20 @@ export class LoadProcess {
     clearTimeout(kill)
   }
 
-  async #execute(command: Command, deadlineMs: number): Promise<Reply> {
+  async #execute<Result>(
+    command: Command,
+    deadlineMs: number,
+    onProgress: (progress: Progress) => void = () => undefined,
+  ): Promise<Result> {
     if (!this.#child.connected) throw new Error('the load generator has exited')
-    return new Promise((resolve, reject) => {
-      const settle = (act: () => void): void => {
-        clearTimeout(timer)
-        this.#child.off('message', onMessage)
-        this.#child.off('exit', onExit)
-        act()
-      }
-      const onMessage = (message: unknown): void => {
-        const reply = message as Reply
-        if (reply.kind === 'progress') this.#onProgress(reply.progress)
-        else if (reply.kind === 'failed') settle(() => reject(new Error(`load generator: ${reply.message}`)))
-        else settle(() => resolve(reply))
-      }
-      const onExit = (): void => settle(() => reject(new Error('the load generator exited')))
-      const timer = setTimeout(
-        () => settle(() => reject(new Error('the load generator did not reply before the deadline'))),
-        deadlineMs,
-      )
-      this.#child.on('message', onMessage)
-      this.#child.once('exit', onExit)
-      this.#child.send(command)
-    })
+    const replies = on(this.#child, 'message', { signal: AbortSignal.timeout(deadlineMs), close: ['exit'] })
+    this.#child.send(command)
+    for await (const [reply] of replies) {
+      const { progress, result, error } = reply as Reply
+      if (progress !== undefined) onProgress(progress)
+      if (error !== undefined) throw new Error(`load generator: ${error}`)
+      if (result !== undefined) return result as Result
+    }
+    throw new Error('the load generator exited')
   }
 }

@@ -30,12 +30,12 @@ export interface OpenLoop {
   readonly entriesPerS: number
 }
 
-/** Messages from the load generator's process. Every command gets one of them, and any number of `progress` before it. */
-export type Reply =
-  | { readonly kind: 'prepared'; readonly facts: PoolFacts }
-  | { readonly kind: 'progress'; readonly progress: Progress }
-  | { readonly kind: 'finished'; readonly result: LoadResult }
-  | { readonly kind: 'failed'; readonly message: string }
+/** Messages from the load generator's process. Every command gets a result or an error, and any number of `progress` before it. */
+export interface Reply {
+  readonly progress?: Progress
+  readonly result?: PoolFacts | LoadResult
+  readonly error?: string
+}
 
 /** The size of the prepared requests. */
 export interface PoolFacts {

@@ -1,13 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { connectRedis, type RedisConnection } from '@sluice/runtime'
+import { withRedis } from '@sluice/local'
 
 /** By then Redis has freed what the responses to the last requests held. */
 const SETTLE_MS = 500
-const COMMAND_DEADLINE_MS = 5_000
 
 /** The fields of one section of Redis' INFO. */
 export async function redisInfo(url: string, section: string): Promise<ReadonlyMap<string, string>> {
-  const lines = (await ask(url, (redis) => redis.info(section))).split('\r\n')
+  const lines = (await withRedis(url, (redis) => redis.info(section))).split('\r\n')
   return new Map(
     lines.map((line): [string, string] => [line.split(':', 1)[0] ?? '', line.split(':').slice(1).join(':')]),
   )
@@ -15,19 +14,7 @@ export async function redisInfo(url: string, section: string): Promise<ReadonlyM
 
 /** The value of a counter, or 0 if it does not exist. */
 export async function redisCounter(url: string, key: string): Promise<number> {
-  return Number((await ask(url, (redis) => redis.get(key))) ?? 0)
-}
-
-async function ask<T>(url: string, command: (redis: RedisConnection) => Promise<T>): Promise<T> {
-  const redis = connectRedis(url, { failFast: false })
-  redis.on('error', () => undefined)
-  const timeout = setTimeout(() => redis.disconnect(), COMMAND_DEADLINE_MS)
-  try {
-    return await command(redis)
-  } finally {
-    clearTimeout(timeout)
-    redis.disconnect()
-  }
+  return Number((await withRedis(url, (redis) => redis.get(key))) ?? 0)
 }
 
 /** The bytes that Redis has allocated. Exact only while no requests are in flight. */

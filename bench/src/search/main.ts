@@ -115,7 +115,7 @@ try {
     row('merges', 'µs/row').push(formatNumber((merging * 1_000) / rowsOfDay, 2))
     row('index by hand', 'µs/row').push(formatNumber((materializing * 1_000) / rows, 2))
   }
-  for (const [name, option] of chosen) {
+  for (const [, option] of chosen) {
     await migrate(access, await readMigrations(migrationsFolder))
     if ((await select(`SELECT 1 FROM ${logsTable} LIMIT 1`)).length === 0) await fill(option)
     const [size] = await select<{ bytes: number; parts: number }>(

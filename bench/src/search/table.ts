@@ -1,7 +1,7 @@
 // The table that is searched: lines of real systems, in the order in which these wrote them.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type ClickHouseClient, logsTable } from '@sluice/clickhouse'
+import type { ClickHouseClient } from '@sluice/clickhouse'
 
 /** As in a busy installation. */
 export const ROWS_PER_DAY = 5_000_000

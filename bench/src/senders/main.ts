@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -10,26 +11,15 @@ import { CommandLine } from '@sluice/harness/command-line'
 import { Supervisor } from '@sluice/local'
 import { readNames } from '../options.ts'
 import { alignColumns, formatNumber } from '../report.ts'
+import { startSluice } from '../systems.ts'
 import type { SenderFigures, SenderRun } from './sender-main.ts'
-import { startAnswering, startRealSluice, startSilent, type Target } from './targets.ts'
 
-interface SenderCase {
-  readonly name: string
-  readonly start: (supervisor: Supervisor) => Promise<Target>
-  readonly pace: SenderRun['pace']
-  readonly hasSpool: boolean
-}
-
-const cases: readonly SenderCase[] = [
-  { name: 'silent', start: startSilent, pace: 'flood', hasSpool: false },
-  { name: 'answering', start: startAnswering, pace: 'fill', hasSpool: false },
-  { name: 'sluice', start: startRealSluice, pace: 'fill', hasSpool: false },
-  { name: 'sluice-spool', start: startRealSluice, pace: 'fill', hasSpool: true },
-]
+/** An API that never responds, Sluice, and Sluice with a spool. */
+const cases = ['silent', 'sluice', 'sluice-spool'] as const
 
 const commandLine = new CommandLine(`npm run lab -- senders [options]
 
-  --case NAMES        ${cases.map(({ name }) => name).join(',')}; default all
+  --case NAMES        ${cases.join(',')}; default all
   --seconds N         length of each measurement; default 5
   --dead-seconds N    length of each measurement without an API that answers; default 60
   --help              prints this text
@@ -39,21 +29,26 @@ const values = commandLine.read({
   seconds: { type: 'string', default: '5' },
   'dead-seconds': { type: 'string', default: '60' },
 })
-const chosen = readNames(commandLine, '--case', values.case, cases, ({ name }) => name)
+const chosen = readNames(commandLine, '--case', values.case, cases)
 const durationMs = commandLine.positive('seconds', values.seconds) * 1_000
 const deadMs = commandLine.positive('dead-seconds', values['dead-seconds']) * 1_000
 
 const header = ['case', 'calls', 'µs/call', 'CPU µs/call: process', 'accepted/s', 'dropped', 'RSS max MB']
 const rows = [header]
-for (const { name, start, pace, hasSpool } of chosen) {
+for (const name of chosen) {
   console.error(name)
   const supervisor = await Supervisor.open()
   const folder = await mkdtemp(join(tmpdir(), 'spool-'))
   try {
-    const target = await start(supervisor)
-    const spoolDirectory = hasSpool ? folder : undefined
-    const run = { ...target, pace, durationMs: pace === 'flood' ? deadMs : durationMs, spoolDirectory }
-    const figures = await runSender(run)
+    const isSilent = name === 'silent'
+    const { url, apiKey } = isSilent ? await startSilent() : await startSluice({ supervisor })
+    const figures = await runSender({
+      url,
+      apiKey,
+      pace: isSilent ? 'flood' : 'fill',
+      durationMs: isSilent ? deadMs : durationMs,
+      spoolDirectory: name === 'sluice-spool' ? folder : undefined,
+    })
     rows.push([
       name,
       formatNumber(figures.calls, 0),
@@ -77,4 +72,10 @@ async function runSender(run: SenderRun): Promise<SenderFigures> {
   const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'close')])
   if (code !== 0) throw new Error(`the sender exited with ${String(code)}`)
   return JSON.parse(output) as SenderFigures
+}
+
+async function startSilent() {
+  const server = createServer((socket) => socket.on('error', () => undefined).resume()).unref()
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, apiKey: 'slk_bench' }
 }

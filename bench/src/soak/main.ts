@@ -3,18 +3,15 @@ import { CommandLine } from '@sluice/harness/command-line'
 import { Supervisor } from '@sluice/local'
 import { LoadProcess } from '../load/load-process.ts'
 import { acceptedPerS, type LoadResult } from '../load/protocol.ts'
-import { scenarios } from '../load/scenarios.ts'
 import { sizeOf } from '../measure/process-meter.ts'
 import { redisInfo } from '../measure/redis-info.ts'
 import { Store } from '../measure/store.ts'
 import { roles, startSluice, type System } from '../systems.ts'
 
-const scenarioNames = scenarios.map(({ name }) => name).join(', ')
 const commandLine = new CommandLine(`npm run lab -- soak [options]
 
   --minutes N       duration, at least 1; default 60
   --rate N          entries per second; choose 70 % of the highest sustained rate of npm run lab -- bench; default 70000
-  --scenario NAME   one of ${scenarioNames}; default batch-100
   --help            prints this text
 
 Exits with status 1 if an entry was lost or duplicated.
@@ -22,11 +19,7 @@ Exits with status 1 if an entry was lost or duplicated.
 const values = commandLine.read({
   minutes: { type: 'string', default: '60' },
   rate: { type: 'string', default: '70000' },
-  scenario: { type: 'string', default: 'batch-100' },
 })
-const scenario =
-  scenarios.find(({ name }) => name === values.scenario) ??
-  commandLine.fail(`--scenario must be one of ${scenarioNames}`)
 const minutes = Number(values.minutes)
 if (!(minutes >= 1)) commandLine.fail('--minutes must be a number of at least 1')
 const entriesPerS = commandLine.positive('rate', values.rate)
@@ -54,8 +47,7 @@ try {
 
 async function soak(system: Required<System>, store: Store): Promise<void> {
   const { url, apiKey } = system
-  const { requests, format } = scenario
-  await load.prepare({ url, apiKey, requests, format, seed: SEED })
+  await load.prepare({ url, apiKey, requests: [{ share: 1, entries: 100 }], seed: SEED })
   console.log(
     'minute  entries/s  rejected  ack p50/p99 ms  backlog  RSS MB: API worker Redis ClickHouse  ' +
       'handles: API worker Redis ClickHouse  Redis keys, KB  parts',

@@ -4,9 +4,10 @@ import { fileURLToPath } from 'node:url'
 import { apiSettings, readApiConfig } from '@sluice/api/config'
 import { hashApiKey, Sessions } from '@sluice/projects'
 import { querySettings, readQueryConfig } from '@sluice/query/config'
-import { connectRedis, installationNames, probePort, SettingsError } from '@sluice/runtime'
+import { installationNames, probePort, SettingsError } from '@sluice/runtime'
 import { workerSettings } from '@sluice/worker/config'
 import { type Installation, startInstallation } from './installation.ts'
+import { withRedis } from './provision.ts'
 import { describeExit, ProcessError } from './supervised-process.ts'
 import { DataDirectoryBusyError, Supervisor } from './supervisor.ts'
 
@@ -138,20 +139,11 @@ const portOf = (url: string): number => Number(new URL(url).port)
 const portIn = (url: string | undefined): number | undefined => (url ? portOf(url) : undefined)
 
 /** An address that signs in to the explorer once. Without one, the explorer asks for the key. */
-async function explorerLink({
-  queryUrl = '',
-  readKey = '',
-  redisUrl,
-  prefix,
-}: Installation): Promise<string> {
-  const redis = connectRedis(redisUrl, { failFast: false })
-  redis.on('error', () => undefined)
-  try {
+function explorerLink({ queryUrl = '', readKey = '', redisUrl, prefix }: Installation): Promise<string> {
+  return withRedis(redisUrl, async (redis) => {
     const sessions = new Sessions(redis, installationNames(prefix).registryPrefix)
     return `${queryUrl}/open?token=${await sessions.createLink(hashApiKey(readKey))}`
-  } finally {
-    redis.disconnect()
-  }
+  })
 }
 
 /** Of the disk with a folder. A folder that does not exist yet will be on the disk of its parent. */

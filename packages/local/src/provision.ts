@@ -12,20 +12,26 @@ import { connectRedis, installationNames, type RedisConnection } from '@sluice/r
 
 const DEADLINE_MS = 5_000
 
-/** Calls `use` with the registry of an installation. The connection is closed when `use` has finished, or after 5 s. */
-export async function withRegistry<T>(
-  { redisUrl, prefix }: { readonly redisUrl: string; readonly prefix: string },
-  use: (registry: Registry, redis: RedisConnection) => Promise<T>,
-): Promise<T> {
-  const redis = connectRedis(redisUrl, { failFast: false })
+/** Calls `use` with a connection to Redis, which is closed when `use` has finished, or after 5 s. */
+export async function withRedis<T>(url: string, use: (redis: RedisConnection) => Promise<T>): Promise<T> {
+  const redis = connectRedis(url, { failFast: false })
   redis.on('error', () => undefined)
   const timeout = setTimeout(() => redis.disconnect(), DEADLINE_MS)
   try {
-    return await use(new Registry(redis, installationNames(prefix).registryPrefix), redis)
+    return await use(redis)
   } finally {
     clearTimeout(timeout)
     redis.disconnect()
   }
+}
+
+/** Calls `use` with the registry of an installation, for 5 s at most. */
+export function withRegistry<T>(
+  { redisUrl, prefix }: { readonly redisUrl: string; readonly prefix: string },
+  use: (registry: Registry, redis: RedisConnection) => Promise<T>,
+): Promise<T> {
+  const { registryPrefix } = installationNames(prefix)
+  return withRedis(redisUrl, (redis) => use(new Registry(redis, registryPrefix), redis))
 }
 
 const KEY_NAME = 'local'

@@ -82,7 +82,7 @@ export class TransportStream extends Writable {
   async #readContext(): Promise<EntryContext> {
     this.#context ??= {
       ...(await this.#receiveConfig()),
-      hasService: this.#settings.client.service !== undefined,
+      service: this.#settings.client.service,
     }
     return this.#context
   }

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { type EntryContext, entryOfLine, parseLine } from '../src/line-entry.ts'
 import { pinoLevelNames } from '../src/options.ts'
 
-const context = { levelNames: pinoLevelNames, messageKey: 'msg', errorKey: 'err', hasService: false }
+const context = { levelNames: pinoLevelNames, messageKey: 'msg', errorKey: 'err', service: undefined }
 const entryOf = (record: object, changes: Partial<EntryContext> = {}): unknown =>
   entryOfLine(JSON.stringify(record), { ...context, ...changes })
 
@@ -21,7 +21,7 @@ it('maps an ordinary line', () => {
 const err = { type: 'TypeError', message: 'no', stack: 'TypeError: no\n    at f', code: 'E1' }
 const { stack, ...rest } = err
 const valid = { url: 'https://a/b', pathname: '/b', environment: 'staging', source: 'edge' }
-const invalid = { url: { a: 1 }, pathname: 'x'.repeat(8_193), environment: 'moon', source: 1, stack: ['a'] }
+const invalid = { url: { a: 1 }, pathname: 'x'.repeat(8_193), environment: 'moon', source: 1, stack: [1] }
 const long = 'x'.repeat(70_000)
 const cut = `${'x'.repeat(65_535)}…`
 const time = '2018-07-09T21:17:54Z'
@@ -29,7 +29,7 @@ const times = { time: 'soon', timestamp: 1_531_171_074, '@timestamp': 1_531_171_
 const restOfTimes = { time: 'soon', '@timestamp': 1_531_171_075 }
 const merged = { a: 1, metadata: { a: 2, originalLevel: 3 }, level: 10 }
 const mergedMetadata = { a: 2, a_2: 1, originalLevel: 3, originalLevel_2: 'trace' }
-const hasService = true
+const service = 'option'
 
 it.each<[string, object, object, Partial<EntryContext>?]>([
   [
@@ -51,8 +51,19 @@ it.each<[string, object, object, Partial<EntryContext>?]>([
   ['an error after another stack', { stack: 'first', err }, { stack: 'first', metadata: { err } }],
   ['a stack beyond the limit', { err: { stack: long } }, { stack: cut, metadata: { err: {} } }],
   ['the name of the logger', { name: 'shop' }, { service: 'shop' }],
-  ['a name next to the option', { name: 'shop' }, { metadata: { name: 'shop' } }, { hasService }],
-  ['`service`', { name: 'a', service: 'b' }, { service: 'b', metadata: { name: 'a' } }, { hasService }],
+  ['a name next to the option', { name: 'shop' }, { service, metadata: { name: 'shop' } }, { service }],
+  ['`service`', { name: 'a', service: 'b' }, { service: 'b', metadata: { name: 'a' } }, { service }],
+  [
+    'a message next to that of the logger',
+    { msg: 'a', message: 'b' },
+    { message: 'a', metadata: { message: 'b' } },
+  ],
+  [
+    'a time next to that of the logger',
+    { time, timestamp: '2020' },
+    { timestamp: time, metadata: { timestamp: '2020' } },
+  ],
+  ['names of other loggers', { env: 'prod', app: 'shop' }, { environment: 'production', service: 'shop' }],
   ['no valid service', { name: long, service: 7 }, { metadata: { name: long, service: 7 } }],
   ['valid fields of the API', valid, valid],
   ['invalid fields of the API', invalid, { metadata: invalid }],
@@ -108,7 +119,7 @@ it.each([
   [-1, 'debug', { originalLevel: -1 }],
   [' FATAL ', 'error', { originalLevel: ' FATAL ' }],
   ['loud', 'info', { level: 'loud' }],
-  [null, 'info', { level: null }],
+  [null, 'info', {}],
 ])('the level %j is %s', (level, expected, metadata) => {
   expect(entryOf({ level, msg: '' }, { levelNames })).toEqual({ level: expected, message: '', metadata })
 })

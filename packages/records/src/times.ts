@@ -3,19 +3,21 @@ import { isPlainObject, type Members } from './members.ts'
 interface RawJson {
   readonly rawJSON: string
 }
-/** ECMAScript 2026, which TypeScript's library does not declare yet. */
-const json = JSON as unknown as { isRawJSON(value: unknown): value is RawJson }
+/** Of ECMAScript 2026, which TypeScript's library does not declare yet, and Node 20 does not have. */
+const { isRawJSON = (_value): _value is RawJson => false } = JSON as unknown as {
+  readonly isRawJSON?: (value: unknown) => value is RawJson
+}
 
 /** Whether a value is a number of JSON. One that was parsed exactly is an object. */
 export function isNumber(value: unknown): boolean {
-  return typeof value === 'number' || json.isRawJSON(value)
+  return typeof value === 'number' || isRawJSON(value)
 }
 
 /** A time in ISO 8601 or as a number since 1970, or one of the objects that loggers make of a time. */
 export function readTime(value: unknown): string | undefined {
   if (typeof value === 'string') return timeOfIso(value.trim()) ?? timeOfEpoch(value.trim())
   if (typeof value === 'number') return timeOfEpoch(String(value))
-  if (json.isRawJSON(value)) return timeOfEpoch(value.rawJSON)
+  if (isRawJSON(value)) return timeOfEpoch(value.rawJSON)
   return isPlainObject(value) ? readTimeObject(value) : undefined
 }
 

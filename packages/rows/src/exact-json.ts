@@ -7,18 +7,18 @@ import { type Members, setMember } from '@sluice/records'
 interface RawJson {
   readonly rawJSON: string
 }
-interface JsonWithSource {
-  rawJSON(text: string): RawJson
-}
-const json = JSON as unknown as JsonWithSource
+const json = JSON as unknown as { rawJSON(text: string): RawJson }
 
-/** Whether a number from JSON.parse may differ from the number in the JSON: it is beyond 2^53, or infinite. */
-const isInexact = (value: number): boolean => !(Math.abs(value) <= Number.MAX_SAFE_INTEGER)
-
-/** The number with these digits. An inexact number keeps them, so that JSON.stringify writes all of them. */
+/** The number with these digits. Beyond 2^53, it keeps them, so that JSON.stringify writes all of them. */
 export function keepInexact(source: string): number | RawJson {
   const value = Number(source)
-  return isInexact(value) ? json.rawJSON(source) : value
+  return Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : json.rawJSON(source)
+}
+
+/** The number with this text. JSON.stringify writes it in the same way. */
+export function keepText(source: string): number | RawJson {
+  const value = Number(source)
+  return String(value) === source ? value : json.rawJSON(source)
 }
 
 /**
@@ -30,9 +30,10 @@ export function keepInexact(source: string): number | RawJson {
  * name in `{"a":1,"\n":2}` as a backslash (https://issues.chromium.org/issues/521080746, seen in V8 14.6). When the oldest supported
  * Node has a fixed V8, texts with such names can be left to JSON.parse.
  *
+ * @param numberOf the value of a number with this text
  * @throws SyntaxError
  */
-export function parseJsonExactly(text: string): unknown {
+export function parseJsonExactly(text: string, numberOf = keepInexact): unknown {
   // Checks the text.
   JSON.parse(text)
   /** The arrays and objects around the open one, and the names under which they continue. */
@@ -69,7 +70,7 @@ export function parseJsonExactly(text: string): unknown {
       at += 1
     } else if (code > COMMA && code < COLON) {
       const end = numberEnd(text, at + 1)
-      value = keepInexact(text.slice(at, end))
+      value = numberOf(text.slice(at, end))
       at = end
     } else if (code >= LOWER_A) {
       value = code === LOWER_N ? null : code === LOWER_T

@@ -1,5 +1,5 @@
 export { type Block, earliestReceiptMs, insertBody, readJoined, receivedFrom } from './blocks.ts'
-export { parseJsonExactly } from './exact-json.ts'
+export { keepText, parseJsonExactly } from './exact-json.ts'
 export { IDS_PER_MS, IdSource, idTimeMs, withCounter } from './ids.ts'
 export {
   columnTypes,

@@ -1,18 +1,16 @@
 import { processClock } from '@sluice/runtime'
 import type { Command } from 'commander'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
-import { shopRequest } from '../demo/shop-traffic.ts'
+import { isOutage, pastOfShop, shopRequest } from '../demo/shop-traffic.ts'
 import { integer, SLUICE, withConnections, withExamples } from '../options.ts'
 import { SendReport } from '../send/report.ts'
 import { EntrySender } from '../send/sender.ts'
 import { type Flags, httpAccess } from '../service-access.ts'
 
-/** Somewhat less than the 15 minutes that `logs` shows. */
-const PAST_MS = 870_000
 /** No request of the shop takes longer, so no entry is in the future. */
 const REQUEST_MS = 5_000
-/** The payment provider of the shop fails in this part of the past, and in this part of each five minutes. */
-const OUTAGE = { start: 0.45, end: 0.55, liveMs: 300_000 } as const
+/** The payment provider of the shop fails in a part of it. */
+const LIVE_MS = 300_000
 const RETRY_FOR_MS = 30_000
 const ENTRIES_MAX = 100_000
 /** How often live entries are sent. */
@@ -34,25 +32,17 @@ interface DemoOptions extends Flags {
   readonly rate?: number
 }
 
-const isOutage = (part: number): boolean => OUTAGE.start <= part && part < OUTAGE.end
-
 /** Entries of the past, then live ones, if there is a rate. */
 async function* demoEntries(
   { entries, rate = 0 }: DemoOptions,
   { nowMs, random }: Context,
   signal: AbortSignal,
 ): AsyncGenerator<object> {
-  const startMs = nowMs() - PAST_MS
-  for (let count = 0; count < entries;) {
-    const part = count / entries
-    const request = shopRequest(startMs + PAST_MS * part - REQUEST_MS, isOutage(part), random)
-    count += request.length
-    yield* request
-  }
+  yield* pastOfShop(nowMs() - REQUEST_MS, entries, random)
   if (rate === 0) return
   for (let due = 0; !signal.aborted;) {
     for (due += (rate * TICK_MS) / 1_000; due > 0;) {
-      const part = (nowMs() % OUTAGE.liveMs) / OUTAGE.liveMs
+      const part = (nowMs() % LIVE_MS) / LIVE_MS
       const request = shopRequest(nowMs() - REQUEST_MS, isOutage(part), random)
       due -= request.length
       yield* request

@@ -5,7 +5,6 @@ import { parseTimeZone } from '../lines/times.ts'
 import { type CountOptions, countEntries } from '../logs/count.ts'
 import { jsonLine, lineLimits, textLines, zonedTime } from '../logs/entry-lines.ts'
 import type { Completeness, Entry } from '../logs/query-client.ts'
-import { rejectReplaced } from '../logs/replaced-options.ts'
 import { type QueryOptions, reportGaps, type UserQuery, withQuery } from '../logs/user-query.ts'
 import { integer, JSON_OPTION, withConnections, withExamples } from '../options.ts'
 import { escapeControls, painter } from '../terminal.ts'
@@ -35,7 +34,6 @@ export function define(command: Command, context: Context): void {
     .option('--stack', 'print stack traces to their end')
     .option(...JSON_OPTION)
     .addHelpText('after', QUERY_HELP)
-  rejectReplaced(command)
   withExamples(
     withConnections(command, 'query'),
     ['logs --follow', 'the newest entries, then new ones'],

@@ -53,3 +53,19 @@ export function shopRequest(startMs: number, isOutage: boolean, random: () => nu
   add('worker', 'info', `Sent the confirmation of order ${order.id}`, { order, attempt: 1 })
   return entries
 }
+
+/** Somewhat less than the 15 minutes that `logs` shows. */
+const PAST_MS = 870_000
+
+/** Whether the payment provider of the shop fails in this part of a time, which is less than 1. */
+export const isOutage = (part: number): boolean => part >= 0.45 && part < 0.55
+
+/** About as many entries of the last 15 minutes, with a burst of errors in the middle. */
+export function* pastOfShop(endMs: number, entries: number, random: () => number): Generator<object> {
+  for (let count = 0; count < entries;) {
+    const part = count / entries
+    const request = shopRequest(endMs - PAST_MS * (1 - part), isOutage(part), random)
+    count += request.length
+    yield* request
+  }
+}

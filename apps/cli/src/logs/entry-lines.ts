@@ -73,7 +73,7 @@ function textStack(stack: unknown, linesMax: number): string[] {
   return left <= 1 ? lines : [...lines.slice(0, linesMax), `… ${left} lines more: --stack`]
 }
 
-/** An entry, or some of its fields, as one line of JSON, without the newline. Integers have all their digits. */
+/** An entry, or some of its fields, as one line of JSON, without the newline. */
 export function jsonLine(entry: Entry, fields: readonly string[] | undefined): string {
   const object = fields && Object.fromEntries(fields.map((name) => [name, fieldOf(entry, name)]))
   return escapeJsonControls(JSON.stringify(object ?? entry))

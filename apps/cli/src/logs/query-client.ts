@@ -1,4 +1,4 @@
-import { parseJsonExactly } from '@sluice/rows'
+import { keepText, parseJsonExactly } from '@sluice/rows'
 import { type Backoff, backoffMs, processClock, withTimeout } from '@sluice/runtime'
 import { CliError, describeNetworkError } from '../errors.ts'
 import type { HttpAccess } from '../service-access.ts'
@@ -56,7 +56,7 @@ export class QueryClient {
   /** @throws QueryError */
   async get<Answer>(operation: string, parameters: Parameters): Promise<Answer> {
     const response = await this.#request(operation, parameters, AbortSignal.timeout(limits.answerMs))
-    return parseJsonExactly(await response.text().catch(this.#fail)) as Answer
+    return parseJsonExactly(await response.text().catch(this.#fail), keepText) as Answer
   }
 
   /**
@@ -150,5 +150,5 @@ export class QueryClient {
 function parseEvent(text: string): TailEvent {
   const fields = text.split('\n').map((line) => line.split(/: ?(.*)/s, 2))
   const { id, data = '{}' } = Object.fromEntries(fields) as { readonly id?: string; readonly data?: string }
-  return { ...(parseJsonExactly(data) as object), id }
+  return { ...(parseJsonExactly(data, keepText) as object), id }
 }

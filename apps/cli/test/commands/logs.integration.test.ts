@@ -48,7 +48,7 @@ test('logs finds entries by the query language, with metadata as it was sent, of
       message: 'one',
       level: 'error',
       service: 'web',
-      metadata: '{"user":{"id":123456789012345678901234567890}}',
+      metadata: '{"user":{"id":123456789012345678901234567890},"price":1.50}',
     },
     { message: 'two', level: 'warn', service: 'web' },
     { message: 'three', level: 'error', service: 'shop', timestamp: '2026-01-01T00:00:00Z' },
@@ -57,8 +57,10 @@ test('logs finds entries by the query language, with metadata as it was sent, of
     jsonLines(await output(context(), 'logs', '--json', ...args)).map(({ message }) => message)
   expect(await messages('--from', '2025-12-31', 'level:error')).toEqual(['three', 'one'])
   expect(await messages('NOT level:warn', 'service:web')).toEqual(['one'])
-  expect(await output(context(), 'logs', 'user.id:*', '--fields', 'message,user.id')).toBe(
-    'one\t123456789012345678901234567890\n',
+  const fields = ['user.id:*', '--fields', 'user.id,price']
+  expect(await output(context(), 'logs', ...fields)).toBe('123456789012345678901234567890\t1.50\n')
+  expect(await output(context(), 'logs', '--json', ...fields)).toBe(
+    '{"user.id":123456789012345678901234567890,"price":1.50}\n',
   )
 })
 

@@ -168,12 +168,6 @@ describe('logs', () => {
   })
 
   test.each([
-    [['--level', 'warn,error'], "Write it in the query: ./sluice logs 'level:(warn OR error)'"],
-    [['--service', 'my shop'], `./sluice logs 'service:"my shop"'`],
-    [['--environment', 'staging'], "./sluice logs 'environment:staging'"],
-    [['--search', 'connection refused'], `./sluice logs '"connection refused"'`],
-    [['--where', 'metadata.user.id=42'], "./sluice logs 'metadata.user.id:42'"],
-    [['--project', 'shop'], 'The key selects the project: set SLUICE_READ_KEY.'],
     [['--follow', '--until', '1h'], '--follow goes on until Ctrl-C'],
     [['--context', '3'], '--context needs --id'],
     [['--from', 'banana'], "option '--from <when>' argument 'banana' is invalid. It must be a duration"],

@@ -1,4 +1,4 @@
-import { parseJsonExactly } from '@sluice/rows'
+import { keepText, parseJsonExactly } from '@sluice/rows'
 import { expect, test } from 'vitest'
 import { jsonLine, textLines } from '../../src/logs/entry-lines.ts'
 import type { Entry } from '../../src/logs/query-client.ts'
@@ -97,7 +97,8 @@ test('fields are separated by tabs, and absent ones are empty', () => {
   expect(line).toBe('2026-07-01T10:00:00.123Z\t\t7\tit broke')
 })
 
-test('JSON has the entry as the query API answers it, with all digits', () => {
-  const json = '{"id":"1","level":"info","message":"","metadata":{"big":123456789012345678901234567890}}'
-  expect(jsonLine(parseJsonExactly(json) as Entry, undefined)).toBe(json)
+test('JSON has the entry as the query API answers it, with numbers as they were sent', () => {
+  const numbers = '[123456789012345678901234567890,1.50,1e3,-0,1E400,0.1,7]'
+  const json = `{"id":"1","level":"info","message":"","metadata":{"a":${numbers}}}`
+  expect(jsonLine(parseJsonExactly(json, keepText) as Entry, undefined)).toBe(json)
 })

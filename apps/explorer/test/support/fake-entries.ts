@@ -19,7 +19,7 @@ export function randomFrom(seed: number): () => number {
 }
 
 /** A UUIDv7 of a time. */
-function idAt(ms: number, number: number): string {
+export function idAt(ms: number, number: number): string {
   const time = Math.round(ms).toString(16).padStart(12, '0')
   const rest = number.toString(16).padStart(12, '0')
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${rest}`

@@ -75,7 +75,10 @@ export class FakeQueryApi {
   /** The last selection: the pages of a list ask for the same one. */
   #selected: { readonly key: string; readonly entries: FakeEntry[] } = { key: '', entries: [] }
 
-  constructor(entries: readonly FakeEntry[] = fakeHour(Date.now())) {
+  readonly #nowMs: () => number
+
+  constructor(entries: readonly FakeEntry[] = fakeHour(Date.now()), nowMs = Date.now) {
+    this.#nowMs = nowMs
     this.entries = entries.toSorted((a, b) => (a.timestamp < b.timestamp ? -1 : 1))
     this.server = createServer((request, response) => void this.#answer(request, response))
   }
@@ -92,6 +95,8 @@ export class FakeQueryApi {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://fake')
+    // The explorer takes the time from it.
+    response.setHeader('date', new Date(this.#nowMs()).toUTCString())
     try {
       if (!url.pathname.startsWith('/v1/query/')) return this.#file(url.pathname, response)
       const operation = url.pathname.slice('/v1/query/'.length)
@@ -157,7 +162,7 @@ export class FakeQueryApi {
   }
 
   #read(operation: string, parameters: URLSearchParams): string {
-    const completeUntil = new Date(Date.now() - 600).toISOString()
+    const completeUntil = new Date(this.#nowMs() - 600).toISOString()
     if (operation === 'context') return this.#context(parameters, completeUntil)
     const entries = this.#select(parameters)
     if (operation === 'logs') {
