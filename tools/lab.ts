@@ -21,6 +21,14 @@ const lab: Readonly<Record<string, readonly [entry: string, description: string]
     'bench/src/search/main.ts',
     'what searches take in a large table, and what each index costs an insert',
   ],
+  readers: [
+    'bench/src/readers/main.ts',
+    'what viewers of the live tail wait, what readers cost, and what they leave to ingestion',
+  ],
+  explorer: [
+    'apps/explorer/test/figures/main.ts',
+    'the heap of a page that follows, and its frames while it is scrolled',
+  ],
   soak: ['bench/src/soak/main.ts', 'a steady load for an hour: what grows is a leak'],
   chaos: ['test/chaos/main.ts', 'random faults under load, then every entry is accounted for'],
   failover: ['test/failover/main.ts', 'failovers of Redis under load'],

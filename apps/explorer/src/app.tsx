@@ -22,6 +22,9 @@ import {
   useShared,
 } from './ui.tsx'
 
+/** At once, and again after a sign-out: `autofocus` comes with the next frame, and once for a page. */
+const takeFocus = (element: HTMLElement | null): void => element?.focus()
+
 function SignIn() {
   const { explorer } = useShared()
   const key = useSignal('')
@@ -47,7 +50,7 @@ function SignIn() {
           class="mono"
           type="password"
           autocomplete="current-password"
-          autofocus
+          ref={takeFocus}
           required
           placeholder="slk_…"
           value={key.value}

@@ -112,7 +112,7 @@ describe.skipIf(executablePath === undefined)(
       await page.locator('.project', { hasText: 'demo' }).waitFor()
       expect(await page.inputValue('#query')).toBe('level:error')
       await page.click('[aria-label="Sign out"]')
-      await page.locator('#key').waitFor()
+      await page.locator('#key:focus').waitFor()
     })
 
     it('asks for a key when the session has ended', async () => {
@@ -359,7 +359,7 @@ describe.skipIf(executablePath === undefined)(
 
     it('works with the keyboard only', async () => {
       const page = await visit('/?from=-1h', { signedIn: false })
-      await page.locator('#key').waitFor()
+      await page.locator('#key:focus').waitFor()
       const keys = async (...names: string[]) => {
         for (const name of names) await page.keyboard.press(name)
       }
@@ -381,6 +381,8 @@ describe.skipIf(executablePath === undefined)(
       await keys('Escape', 't', 'ArrowUp', 'Enter')
       await idle(page)
       expect(page.url()).not.toContain('from=-1h')
+      // They are asked for last, and the searches above have ended earlier requests.
+      await page.locator('.facet-value', { hasText: 'host' }).waitFor()
       await keys('w')
       await page.locator('.popover').waitFor()
       await page.keyboard.type('host')

@@ -46,9 +46,10 @@ async function* tail(
   parameters: Record<string, string> = {},
   lastEventId?: string,
   signal = open.signal,
+  [of, itsKey] = [api, key] as const,
 ): AsyncGenerator<Event> {
   const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
-  const response = await api.get(key, 'tail', parameters, { headers, signal })
+  const response = await of.get(itsKey, 'tail', parameters, { headers, signal })
   expect(response.headers.get('content-type')).toBe('text/event-stream')
   let text = ''
   const decoder = new TextDecoder()
@@ -198,6 +199,93 @@ describe('a tail', () => {
     expect(viewer.messages.toSorted()).toEqual(names(0, 1_800).toSorted())
     expect(viewer.skipped).toBe(0)
   })
+
+  it('of a hundred viewers that are behind together shares its queries', async () => {
+    const viewers = Array.from({ length: 100 }, () => watch())
+    await expect.poll(() => viewers.filter(({ complete }) => complete > 0).length).toBe(100)
+    const before = api.queries
+    const startMs = api.completeMs ?? 0
+    const minutes = Array.from({ length: 120 }, (_, second) =>
+      numbered(second, 1, { receivedMs: startMs + second * 1_000 + 1 }),
+    )
+    await store(clickhouse, minutes.flat())
+    api.completeMs = startMs + 120_000
+    await expect.poll(() => viewers.filter(({ messages }) => messages.length === 120).length).toBe(100)
+    // Each longer than the one before, of at most two groups.
+    expect(api.queries - before).toBeLessThan(20)
+  })
+
+  it('leaves out nothing for a viewer that reads slowly after everything was late', async () => {
+    const { hostname, port } = new URL(api.url)
+    const socket: Socket = connect(Number(port), hostname)
+    socket.write(`GET /v1/query/tail HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\n`)
+    await expect.poll(() => api.tails.viewers).toBe(1)
+    const prompt = watch()
+    await expect.poll(() => prompt.complete).toBeGreaterThan(0)
+    socket.pause()
+    const startMs = api.completeMs ?? 0
+    const message = 'x'.repeat(20_000)
+    const rows = Array.from({ length: 20 }, (_, second) =>
+      numbered(0, 50, { receivedMs: startMs + second * 1_000 + 1, message }),
+    )
+    await store(clickhouse, rows.flat())
+    api.completeMs = startMs + 20_000
+    // It does not wait for the other one.
+    await expect.poll(() => prompt.messages.length).toBe(1_000)
+    let text = ''
+    socket.on('data', (chunk) => (text += String(chunk)))
+    socket.resume()
+    await expect.poll(() => text.match(/"id":/g)?.length).toBe(1_000)
+    expect(text).not.toContain('event: skipped')
+    expect(prompt.skipped).toBe(0)
+    socket.destroy()
+  })
+
+  it.each(['live', 'behind'])(
+    'that is %s goes on after the last entry of an answer that ends with an error',
+    async (where) => {
+      let failures = 0
+      const failing = new TestQuery({
+        query: (options) => {
+          if (failures >= 3) return readers.query(options)
+          failures += 1
+          // ClickHouse sends a megabyte at a time.
+          const query = `SELECT *, throwIf(message LIKE 'm${failures}00 %') AS failed FROM (${options.query})`
+          const settings = { ...options.clickhouse_settings, max_block_size: '10', max_threads: 1 }
+          return readers.query({ ...options, query, clickhouse_settings: settings })
+        },
+      })
+      await failing.listen()
+      const { project, key: itsKey } = failing.addProject()
+      failing.completeMs = Date.now()
+      const messages: string[] = []
+      let [skipped, unknown] = [0, 0]
+      const following = (async () => {
+        for await (const { data } of tail({}, undefined, open.signal, [failing, itsKey])) {
+          messages.push(...(data.entries ?? []).map((entry) => entry.message.split(' ', 1)[0] ?? ''))
+          skipped += data.count ?? 0
+          if (data.complete_until === null) unknown += 1
+        }
+      })().catch(() => undefined)
+      await expect.poll(() => failing.tails.viewers).toBe(1)
+      const startMs = failing.completeMs + (where === 'live' ? 1_000 : 60_000)
+      const rows = numbered(0, 400).map((row, n): RowFields => {
+        const message = `m${n} ${'x'.repeat(30_000)}`
+        return { id: row.id ?? '', projectId: project.id, receivedMs: startMs + n, message }
+      })
+      await store(clickhouse, rows)
+      failures = 0
+      failing.completeMs = startMs + 400
+      // One that is live may read too slowly.
+      await expect.poll(() => messages.length + skipped).toBe(400)
+      expect(new Set(messages).size).toBe(messages.length)
+      expect(failures).toBe(3)
+      expect(unknown).toBeGreaterThan(0)
+      open.abort()
+      await following
+      await failing.close()
+    },
+  )
 
   it('tells that nothing is known to be complete, and continues when it is', async () => {
     api.completeMs = null

@@ -73,7 +73,8 @@ export function machineTimes(): { readonly totalMs: number; readonly stolenMs: n
   return { totalMs: (user + nice + system + irq + softirq + steal) * TICK_MS, stolenMs: steal * TICK_MS }
 }
 
-function cpuMs(pid: number): number {
+/** The CPU time of a process since its start. */
+export function cpuMs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   // The name is in parentheses and may contain any character, parentheses included. See proc_pid_stat(5).
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')

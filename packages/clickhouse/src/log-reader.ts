@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@clickhouse/client'
 import { ClickHouseError } from './insert-errors.ts'
-import { logsTable } from './tables.ts'
+import { logsInsertSettings, logsTable } from './tables.ts'
 
 /** What one query may cost ClickHouse. */
 export interface ReadLimits {
@@ -52,6 +52,8 @@ export interface ReadOptions {
   readonly signal: AbortSignal
   /** Limits that are lower than usual. */
   readonly limits?: Partial<ReadLimits>
+  /** Others wait for inserts, up to a second with each block that they read: a search would take a quarter of their rate. */
+  readonly isUrgent?: boolean
 }
 
 /** Node rounds, and ClickHouse takes 0 as no limit. */
@@ -75,7 +77,7 @@ export class LogReader {
   async *stream<Row>(
     projectId: string,
     { sql, first = 'true', parameters }: LogQuery,
-    { signal, limits }: ReadOptions,
+    { signal, limits, isUrgent = false }: ReadOptions,
   ): AsyncGenerator<Row[]> {
     const { timeMs, rowsMax, bytesMax, memoryBytesMax } = { ...this.#limits, ...limits }
     signal.throwIfAborted()
@@ -92,6 +94,7 @@ export class LogReader {
           readonly: '2',
           cancel_http_readonly_queries_on_client_close: 1,
           wait_end_of_query: 0,
+          priority: isUrgent ? logsInsertSettings.priority : '2',
           max_execution_time: Math.max(TIME_MIN_MS, timeMs) / 1_000,
           timeout_overflow_mode: 'throw',
           max_rows_to_read: String(rowsMax),

@@ -26,6 +26,8 @@ export const logsInsertSettings = {
   max_partitions_per_insert_block: '0',
   // Reading one insert with several threads costs 10 % more CPU. Several inserts at a time use the cores as well.
   input_format_parallel_parsing: 0,
+  // Searches of users pause for it: `LogReader`.
+  priority: '1',
   // ClickHouse responds when the insert is complete, so that no error follows a status of 200.
   wait_end_of_query: 1,
 } as const

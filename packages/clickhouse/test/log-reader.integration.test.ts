@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ClickHouseClient } from '../src/client.ts'
 import { LogReader, type LogQuery, ReadLimitError, ReadUnavailableError } from '../src/log-reader.ts'
+import { logsInsertSettings } from '../src/tables.ts'
 import { connectAgain, openTestDatabase, select } from './test-database.ts'
 
 const ROWS = 50_000
@@ -50,6 +51,19 @@ describe('a query', () => {
   it('reads only the entries of its project', async () => {
     expect(await reader.rows(`not-${projectId}`, messages, { signal: never })).toEqual([])
     expect(await reader.rows(projectId, messages, { signal: never })).toHaveLength(ROWS)
+  })
+
+  it('has a lower priority than inserts, unless it is urgent', async () => {
+    const priorities: unknown[] = []
+    const query: ClickHouseClient['query'] = (options) => {
+      priorities.push(options.clickhouse_settings?.priority)
+      return readers.query(options)
+    }
+    const observed = new LogReader({ query }, limits)
+    await observed.rows(projectId, messages, { signal: never })
+    await observed.rows(projectId, messages, { signal: never, isUrgent: true })
+    // 1 is the highest one.
+    expect([...priorities, logsInsertSettings.priority]).toEqual(['2', '1', '1'])
   })
 
   it.each([

@@ -119,7 +119,7 @@ async function showLogs(command: Command, query: UserQuery, options: LogsOptions
       if (receivedAt > (from ?? '')) printed.add(each)
   }
   if (!follow) return
-  for await (const entries of client.follow({ query: text, from }, context.random, report))
+  for await (const entries of client.follow({ query: text, from }, context, report))
     await print(entries.filter((entry) => !printed.delete(entry.id)).flatMap(linesOf))
 }
 

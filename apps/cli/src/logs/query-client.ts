@@ -1,5 +1,6 @@
 import { keepText, parseJsonExactly } from '@sluice/rows'
 import { type Backoff, backoffMs, processClock, withTimeout } from '@sluice/runtime'
+import type { Context } from '../context.ts'
 import { CliError, describeNetworkError } from '../errors.ts'
 import type { HttpAccess } from '../service-access.ts'
 import { redactUrl } from '../terminal.ts'
@@ -21,6 +22,8 @@ const limits = {
   answerMs: 300_000,
   /** A tail has an event each second. The connection of one that is silent is lost. */
   silenceMs: 20_000,
+  /** Entries usually arrive after a second. They are late until they take half of this again. */
+  lateS: 10,
 } as const
 
 /** Pauses while the query API is unavailable. It recovers within seconds after a restart. */
@@ -34,7 +37,7 @@ export class QueryError extends CliError {
   readonly places: readonly { readonly position: number; readonly message: string }[] = []
 }
 
-interface TailEvent {
+interface TailEvent extends Partial<Completeness> {
   readonly id: string | undefined
   readonly entries?: readonly Entry[]
   /** How many entries are left out. */
@@ -62,23 +65,29 @@ export class QueryClient {
   /**
    * The entries of a tail, each once: a connection goes on after the last event of the one before. Ends only when the signal is aborted.
    *
-   * @param report is told about an outage, and about entries that are left out
+   * @param report is told about an outage, and about entries that are late or left out
    */
   async *follow(
     parameters: Parameters,
-    random: () => number,
+    { random, nowMs }: Pick<Context, 'random' | 'nowMs'>,
     report: (message: string) => Promise<void>,
   ): AsyncGenerator<readonly Entry[]> {
     let lastId: string | undefined
+    let [completeMs, isLate] = [nowMs(), false]
     for (let failures = 0; !this.#signal.aborted;) {
       let reason = `${this.#name} closed the connection`
       try {
-        for await (const { id, entries, count } of this.#tail(parameters, lastId)) {
+        for await (const { id, entries, count, complete_until: until } of this.#tail(parameters, lastId)) {
           if (failures > 1) await report(`${this.#name} is available again`)
           failures = 0
           if (entries !== undefined) yield entries
           if (count !== undefined) await report(`${count} entries are left out: too many arrive`)
           lastId = id ?? lastId
+          if (typeof until === 'string') completeMs = Date.parse(until)
+          const lagS = (nowMs() - completeMs) / 1_000
+          if (isLate ? lagS > limits.lateS / 2 : lagS <= limits.lateS) continue
+          isLate = !isLate
+          await report(isLate ? `entries are over ${limits.lateS} s late` : 'entries are on time again')
         }
       } catch (error) {
         if (!(error instanceof QueryError && error.isTransient)) throw error

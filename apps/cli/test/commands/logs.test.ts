@@ -273,6 +273,25 @@ describe('logs --follow', () => {
     expect(await running).toBe(130)
   })
 
+  test('says once that entries are late, and once that they are on time again', async () => {
+    const lagsMs = [1_000, 9_000, 11_000, 60_000, undefined, 8_000, 4_000, 6_000, 1_000]
+    const events = lagsMs.map((lagMs, n) =>
+      event('complete', `${n}`, { complete_until: lagMs === undefined ? null : iso(NOW - lagMs) }),
+    )
+    const last = event('entries', 'last', { entries: [entry('last')] })
+    api.responds = [page([entry('first')]), (response) => start(response).write([...events, last].join(''))]
+    const context = api.context({ nowMs: () => NOW })
+    const running = run(['logs', '--follow', '--json'], context)
+    await vi.waitFor(() => expect(messages(context.written.stdout)).toEqual(['first', 'last']))
+    expect(context.written.stderr.split('\n')).toEqual([
+      'sluice: entries are over 10 s late',
+      'sluice: entries are on time again',
+      '',
+    ])
+    context.interrupt()
+    expect(await running).toBe(130)
+  })
+
   test('connects again when it has heard nothing for long', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())

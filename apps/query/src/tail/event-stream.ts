@@ -18,6 +18,7 @@ export function openStream(reply: FastifyReply): Sink {
   raw.flushHeaders()
   ignoreErrors(raw)
   const closed = once(raw, 'close')
+  let draining: Promise<unknown> | undefined
   return {
     // It may have been closed during a query.
     write: (text) => void (raw.writableEnded || raw.write(text)),
@@ -25,7 +26,10 @@ export function openStream(reply: FastifyReply): Sink {
       return raw.writableLength
     },
     drained: async () => {
-      if (raw.writableNeedDrain && !raw.destroyed) await Promise.race([once(raw, 'drain'), closed])
+      if (!raw.writableNeedDrain || raw.destroyed) return
+      // One that is not read is asked again and again.
+      draining ??= Promise.race([once(raw, 'drain'), closed]).finally(() => (draining = undefined))
+      await draining
     },
     close: () => {
       raw.end()

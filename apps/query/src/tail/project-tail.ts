@@ -1,6 +1,6 @@
 import { HttpProblem } from '@sluice/access'
 import { type LogReader, ReadLimitError } from '@sluice/clickhouse'
-import { type Logger, PeriodicTask, type Semaphore } from '@sluice/runtime'
+import { type Logger, PeriodicTask, processClock, type Semaphore, withTimeout } from '@sluice/runtime'
 import { entryJson, type EntryRow, entrySelection } from '../entries.ts'
 import { ID_ORDER } from '../selection.ts'
 import type { CompletePoint } from '../visibility.ts'
@@ -8,12 +8,20 @@ import { endOf, isAfter, type Position } from './position.ts'
 import type { Viewer } from './viewer.ts'
 
 const tailLimits = {
-  pollMs: 1_000,
-  /** How far back the shared query may begin. Viewers further behind have queries of their own: after a deployment, all viewers return at once. */
-  sharedMs: 30_000,
   /**
-   * The most that one query covers. ClickHouse sorts its entries in memory. Less, down to `spanMinMs`, if that is too much. A viewer that is
-   * behind goes on with more after a query with fewer than `sparseRows`.
+   * Between two polls. Under load, entries become complete with each insert, every half a second: a poll comes right after one, within
+   * `pollMaxMs`, so that an entry waits for at most one more insert. For that it is asked every `askMs`.
+   */
+  pollMs: 900,
+  pollMaxMs: 1_500,
+  askMs: 150,
+  /** A viewer further behind misses nothing because it reads slowly: it has as much time as it needs. */
+  liveMs: 5_000,
+  /** Viewers that are behind share queries if they are about as far: after a deployment or a freeze, all of them. */
+  togetherMs: 30_000,
+  /**
+   * The most that one query covers. ClickHouse sorts its entries in memory. Less, down to `spanMinMs`, if that is too much. Viewers that are
+   * behind go on with more after a query with fewer than `sparseRows`.
    */
   spanMs: 10_000,
   spanMinMs: 100,
@@ -21,7 +29,7 @@ const tailLimits = {
   /** The conditions of different viewers in the shared query. ClickHouse reads all entries of a second faster than longer ones. */
   conditionCharactersMax: 20_000,
   /** A key that is revoked stops working in five seconds. */
-  checkPolls: 4,
+  checkPolls: 3,
 } as const
 
 export interface TailDependencies {
@@ -36,8 +44,8 @@ export interface TailDependencies {
  * Feeds the viewers of a project. Once a second it reads the entries that became complete, in the order of their receipt, for all viewers.
  * Nothing becomes visible later in what it has read, so no viewer misses an entry, or gets one twice: its position is enough to go on.
  *
- * A viewer: behind (a query of its own, as fast as it reads) → shared. It advances only over what was offered to it, so a query that fails is
- * repeated from there.
+ * A viewer: behind (with those that are as far and read as fast) ⇄ live (with all others). It advances only over what was offered to it, so a
+ * query that fails is repeated from there.
  */
 export class ProjectTail {
   readonly #projectId: string
@@ -45,13 +53,14 @@ export class ProjectTail {
   readonly #viewers = new Set<Viewer>()
   readonly #stopping = new AbortController()
   readonly #task: PeriodicTask
-  #spanMs: number = tailLimits.spanMs
   #polls = 0
+  #polledAtMs = -Infinity
+  #askedMs: number | null | undefined
 
   constructor(projectId: string, dependencies: TailDependencies) {
     this.#projectId = projectId
     this.#dependencies = dependencies
-    this.#task = new PeriodicTask(tailLimits.pollMs, () => this.#poll())
+    this.#task = new PeriodicTask(tailLimits.askMs, () => this.#ask())
   }
 
   get size(): number {
@@ -60,6 +69,7 @@ export class ProjectTail {
 
   add(viewer: Viewer): void {
     this.#viewers.add(viewer)
+    this.#polledAtMs = -Infinity
     this.#task.runNow()
   }
 
@@ -74,35 +84,35 @@ export class ProjectTail {
   }
 
   /** Never rejects. */
-  async #poll(): Promise<void> {
+  async #ask(): Promise<void> {
     const { completePoint, logger } = this.#dependencies
+    const sinceMs = processClock.nowMs() - this.#polledAtMs
+    if (sinceMs < tailLimits.pollMs - tailLimits.askMs) return
     try {
-      this.#polls += 1
-      if (this.#polls % tailLimits.checkPolls === 0) await this.#check()
-      for (;;) {
-        const completeMs = await completePoint.until()
-        if (completeMs === null) {
-          for (const viewer of this.#viewers) viewer.report(null)
-          return
-        }
-        const shared: Viewer[] = []
-        for (const viewer of this.#viewers) {
-          if (viewer.isBehind) continue
-          if (completeMs - viewer.position.receivedMs <= tailLimits.sharedMs) shared.push(viewer)
-          else void this.#catchUp(viewer)
-        }
-        if (shared.length === 0) return
-        const { untilMs } = await this.#deliver(shared, completeMs, this.#spanMs)
-        this.#spanMs = tailLimits.spanMs
-        if (untilMs >= completeMs) return
-      }
+      const completeMs = await completePoint.until()
+      const isInserted = completeMs !== this.#askedMs && sinceMs >= tailLimits.pollMs
+      this.#askedMs = completeMs
+      if (isInserted || sinceMs >= tailLimits.pollMaxMs) await this.#poll(completeMs)
     } catch (error) {
-      if (error instanceof ReadLimitError)
-        this.#spanMs = Math.max(tailLimits.spanMinMs, Math.floor(this.#spanMs / 2))
       if (!this.#stopping.signal.aborted) logger.warn({ err: error }, 'tail waits')
-      // Proxies close a connection that is silent.
-      for (const viewer of this.#viewers) viewer.report(null)
+      reportUnknown(this.#viewers)
     }
+  }
+
+  async #poll(completeMs: number | null): Promise<void> {
+    this.#polledAtMs = processClock.nowMs()
+    this.#polls += 1
+    if (this.#polls % tailLimits.checkPolls === 0) await this.#check()
+    if (completeMs === null) return reportUnknown(this.#viewers)
+    const { live = [], behind = [] } = Object.groupBy(this.#viewers, (viewer) =>
+      isLive(viewer, completeMs) && !viewer.isBehind ? 'live' : 'behind',
+    )
+    // They may wait for a permit. Proxies close a connection that is silent.
+    reportUnknown(behind)
+    const waiting = behind.filter(({ isBehind }) => !isBehind)
+    const slot = ({ position }: Viewer): number => Math.floor(position.receivedMs / tailLimits.togetherMs)
+    for (const group of Map.groupBy(waiting, slot).values()) void this.#catchUp(group)
+    if (live.length > 0) await this.#deliver(live, completeMs, tailLimits.spanMs)
   }
 
   /** Disconnects viewers whose key is no longer valid. */
@@ -120,57 +130,73 @@ export class ProjectTail {
     )
   }
 
-  /** Reads for one viewer until it is near the others, at its own speed. It has a permit for each query, and none while it reads. Never rejects. */
-  async #catchUp(viewer: Viewer): Promise<void> {
+  /** Reads for viewers until they are live, as fast as they read. They have a permit for each query, and none while they read. Never rejects. */
+  async #catchUp(viewers: readonly Viewer[]): Promise<void> {
     const { completePoint, permits, logger } = this.#dependencies
-    viewer.isBehind = true
+    let group = viewers
+    for (const viewer of group) viewer.isBehind = true
     try {
-      let spanMs = this.#spanMs
+      let spanMs: number = tailLimits.spanMs
       for (;;) {
-        await viewer.options.sink.drained()
-        if (!this.#viewers.has(viewer)) return
+        const drained = Promise.all(group.map(({ options }) => options.sink.drained()))
+        await withTimeout(drained, tailLimits.pollMs).catch(() => undefined)
+        // The others do not wait for those that read more slowly.
+        for (const viewer of group) viewer.isBehind = !viewer.isBusy && this.#viewers.has(viewer)
+        group = group.filter(({ isBehind }) => isBehind)
         const completeMs = await completePoint.until()
-        if (completeMs === null || completeMs - viewer.position.receivedMs <= tailLimits.sharedMs) return
-        const { rows } = await permits.run(() => this.#deliver([viewer], completeMs, spanMs))
-        if (rows < tailLimits.sparseRows) spanMs *= 2
+        if (completeMs === null || group.every((viewer) => isLive(viewer, completeMs))) return
+        const read = await permits.run(() => this.#deliver(group, completeMs, spanMs))
+        spanMs = read.rows < tailLimits.sparseRows ? read.spanMs * 2 : read.spanMs
       }
     } catch (error) {
       // The next poll begins again.
       if (!this.#stopping.signal.aborted) logger.warn({ err: error }, 'tail waits')
     } finally {
-      viewer.isBehind = false
+      for (const viewer of group) viewer.isBehind = false
     }
   }
 
-  /** Reads a span of entries, and offers them to viewers. @returns the end of the span @throws as `LogReader.stream` */
+  /** Reads a span of entries, shorter if that is too much, and offers them to viewers. @throws as `LogReader.stream` */
   async #deliver(
     viewers: readonly Viewer[],
     completeMs: number,
     spanMs: number,
-  ): Promise<{ untilMs: number; rows: number }> {
-    const { reader } = this.#dependencies
+  ): Promise<{ rows: number; spanMs: number }> {
     const from = viewers.map(({ position }) => position).reduce((a, b) => (isAfter(a, b) ? b : a))
     const untilMs = Math.min(completeMs, from.receivedMs + spanMs)
     const groups = [...Map.groupBy(viewers, ({ options }) => options.text).values()]
     let count = 0
     for (const viewer of viewers) viewer.expect(untilMs)
-    if (untilMs > from.receivedMs) {
+    try {
       const query = entriesAfter(from, untilMs, groups)
-      const options = { signal: this.#stopping.signal, limits: { rowsMax: 0, bytesMax: 0 } }
-      for await (const rows of reader.stream<EntryRow>(this.#projectId, query, options)) {
+      const options = { signal: this.#stopping.signal, limits: { rowsMax: 0, bytesMax: 0 }, isUrgent: true }
+      const answer = this.#dependencies.reader.stream<EntryRow>(this.#projectId, query, options)
+      for await (const rows of untilMs > from.receivedMs ? answer : []) {
         count += rows.length
         offerAll(rows, groups)
-        // The next query goes on here. The others do not wait for one that is not behind.
-        if (viewers.some(({ isBehind, isBusy }) => isBehind && isBusy))
-          return { untilMs: from.receivedMs, rows: Infinity }
+        // The next query goes on here. Those that are live miss entries instead.
+        if (viewers.some(({ isBehind, isBusy }) => isBehind && isBusy)) return { rows: Infinity, spanMs }
       }
+    } catch (error) {
+      const shorterMs = Math.floor((untilMs - from.receivedMs) / 2)
+      if (!(error instanceof ReadLimitError) || shorterMs < tailLimits.spanMinMs) throw error
+      reportUnknown(viewers)
+      return this.#deliver(viewers, completeMs, shorterMs)
     }
     for (const viewer of viewers) {
       viewer.flush(endOf(untilMs))
-      viewer.report(untilMs)
+      // Others are further.
+      if (viewer.position.receivedMs <= untilMs) viewer.report(untilMs)
     }
-    return { untilMs, rows: count }
+    return { rows: count, spanMs }
   }
+}
+
+const isLive = ({ position }: Viewer, completeMs: number): boolean =>
+  completeMs - position.receivedMs <= tailLimits.liveMs
+
+function reportUnknown(viewers: Iterable<Viewer>): void {
+  for (const viewer of viewers) viewer.report(null)
 }
 
 function offerAll(rows: readonly EntryRow[], groups: readonly (readonly Viewer[])[]): void {
