@@ -45,7 +45,7 @@ const values = commandLine.read({
   minutes: { type: 'string', default: '10' },
 })
 const names = Object.keys(parts) as Part[]
-const chosen = readNames(commandLine, '--only', values.only, names, (name) => name, names.slice(0, 3))
+const chosen = readNames(commandLine, '--only', values.only, names, names.slice(0, 3))
 const windowMs = commandLine.positive('seconds', values.seconds) * 1_000
 const rounds = commandLine.positive('rounds', values.rounds)
 const rows = commandLine.positive('millions', values.millions) * 1_000_000
