@@ -195,14 +195,16 @@ function numbersOf(test: Test): { operator: string; bound: number }[] | undefine
   const texts = [...(lowest ?? []), ...(highest ?? [])]
   if (texts.length === 0 || !texts.every((text) => isNumber(text) && Number.isFinite(Number(text))))
     return undefined
-  const bound = (of: readonly string[], side: 1 | -1): number => {
-    const number = side * Math.max(...of.map((text) => side * Number(text)))
-    return number + side * Math.abs(number) * 1e-9
-  }
   return [
-    ...(lowest ? [{ operator: '>=', bound: bound(lowest, -1) }] : []),
-    ...(highest ? [{ operator: '<=', bound: bound(highest, 1) }] : []),
+    ...(lowest ? [{ operator: '>=', bound: boundOf(lowest, -1) }] : []),
+    ...(highest ? [{ operator: '<=', bound: boundOf(highest, 1) }] : []),
   ]
+}
+
+/** A number beyond the largest (1) or smallest (-1) of the texts. */
+function boundOf(texts: readonly string[], side: 1 | -1): number {
+  const number = side * Math.max(...texts.map((text) => side * Number(text)))
+  return number + side * Math.abs(number) * 1e-9
 }
 
 function hasNeedle(needles: string[] | undefined, bind: Bind): string[] {
