@@ -24,7 +24,7 @@ import { connectionLimits } from './connections/connection-limits.ts'
 import { listen } from './connections/listen.ts'
 import { idempotentWriter } from './idempotency/idempotency.ts'
 import { Intake } from './intake/intake.ts'
-import { countApi, exportApi } from './metrics/api-metrics.ts'
+import { countApi, exportApi, workCounts } from './metrics/api-metrics.ts'
 import { BodyBudget } from './overload/body-budget.ts'
 import { measureEventLoopDelay, OverloadMonitor } from './overload/overload-monitor.ts'
 import { projectRateLimits } from './rate-limits/project-rate-limits.ts'
@@ -117,6 +117,7 @@ await runProcess({
         pid: process.pid,
         version: packageJson.version,
         readiness,
+        work: () => ({ counts: workCounts(counts, intake) }),
         metrics,
         wallMs: clock.nowMs,
         monotonicMs,
