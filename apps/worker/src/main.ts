@@ -4,6 +4,7 @@ import {
   ClickHouseClock,
   connectClickHouse,
   DeadLetters,
+  DeadLetterStore,
   describeError,
   FrameInserter,
   Installations,
@@ -21,10 +22,19 @@ import {
   Metrics,
   redisDependency,
   Reporting,
+  RetryRequests,
   runCopies,
   startOpsServer,
 } from '@sluice/ops'
-import { BatchLedger, ChunkConsumer, FetchMonitor, type QueueNames, ShardCount } from '@sluice/queue'
+import {
+  BatchLedger,
+  ChunkConsumer,
+  FetchMonitor,
+  lateInserts,
+  queueNames,
+  type QueueNames,
+  ShardCount,
+} from '@sluice/queue'
 import { Registry, RegistryCheck } from '@sluice/projects'
 import { IdSource } from '@sluice/rows'
 import {
@@ -49,6 +59,7 @@ import packageJson from '../package.json' with { type: 'json' }
 import { traceBatches } from './batch-spans.ts'
 import { HeldBudget } from './collector.ts'
 import { readWorkerConfig } from './config.ts'
+import { DeadLetterRetries } from './dead-letter-retries.ts'
 import { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import { Progress } from './progress.ts'
@@ -255,7 +266,7 @@ await runProcess({
     )
     const metrics = new Metrics({ app: 'worker', version: packageJson.version })
     exportProcess(metrics, { readiness, dependencies: dependencyStates, registry: registryCheck, logger })
-    const recentLag = exportWorker(metrics, events, {
+    const recentWork = exportWorker(metrics, events, {
       chunksHeld: heldChunks,
       isInserting: () => health.failure === undefined,
       wallMs,
@@ -273,10 +284,23 @@ await runProcess({
         pid: process.pid,
         version: packageJson.version,
         readiness,
-        work: () => ({ chunksHeld: heldChunks(), lag: recentLag.read() }),
+        work: () => ({ chunksHeld: heldChunks(), ...recentWork() }),
         metrics,
         wallMs,
         monotonicMs,
+        logger,
+      }),
+    )
+    // With a connection of its own, so that no insert waits for a retry.
+    const retrying = closeAtEnd(
+      connectClickHouse(access, { requestTimeoutMs: workerLimits.insertTimeoutMs, connectionsMax: 1 }),
+    )
+    startLater(
+      new DeadLetterRetries({
+        redis: reportingRedis,
+        requests: new RetryRequests(reportingRedis, prefix),
+        store: new DeadLetterStore(retrying),
+        late: lateInserts(durable, queueNames(prefix)),
         logger,
       }),
     )
