@@ -1,13 +1,23 @@
 import { openRedisAccess } from '@sluice/access'
 import { clickhouseAccessFrom, connectClickHouse, LogReader } from '@sluice/clickhouse'
-import { Dependencies, exportProcess, Heartbeat, Metrics, redisDependency, startOpsServer } from '@sluice/ops'
+import {
+  Dependencies,
+  exportProcess,
+  Heartbeat,
+  Metrics,
+  QueueGauge,
+  redisDependency,
+  RetryRequests,
+  startOpsServer,
+} from '@sluice/ops'
 import { Sessions } from '@sluice/projects'
-import { Completeness } from '@sluice/queue'
+import { Completeness, ShardCount } from '@sluice/queue'
 import {
   createLogger,
   installationNames,
   processClock as clock,
   readSettingsOrExit,
+  redisServers,
   runProcess,
   Semaphore,
 } from '@sluice/runtime'
@@ -17,9 +27,9 @@ import { fileURLToPath } from 'node:url'
 import packageJson from '../package.json' with { type: 'json' }
 import { ReadAccess } from './access.ts'
 import { buildApp } from './app.ts'
-import { CompleteLag } from './complete-lag.ts'
 import { readQueryConfig } from './config.ts'
 import { readExplorer } from './explorer.ts'
+import { Pipeline } from './pipeline.ts'
 import { exportQueries } from './query-metrics.ts'
 import { QuerySlots } from './query-slots.ts'
 import { Tails, tailsLimits } from './tail/tails.ts'
@@ -84,7 +94,20 @@ await runProcess({
     const stopping = new AbortController()
     resources.defer(() => stopping.abort())
     const permits = new Semaphore(tailsLimits.behindMax, stopping.signal)
-    const lag = stoppedAtEnd(new CompleteLag(completePoint, wallMs))
+    // A single shard is not recorded: this reads the number only.
+    const shards = new ShardCount(redis, config.SLUICE_PREFIX, 1)
+    const watched = {
+      redis,
+      shards,
+      wallMs,
+      monotonicMs,
+      logger,
+      prefix: config.SLUICE_PREFIX,
+      completePoint,
+    }
+    const servers = (): ReturnType<typeof redisServers> => redisServers(redis)
+    const gauge = new QueueGauge({ ...watched, servers, memoryBytes: config.REDIS_MEMORY_BYTES })
+    const pipeline = stoppedAtEnd(new Pipeline({ ...watched, gauge }))
     const tails = new Tails({ reader, completePoint, permits, logger })
     const readiness = (): { ready: boolean; reasons: string[] } => {
       const connection = redis.status === 'ready' ? [] : [`the connection to Redis is ${redis.status}`]
@@ -113,7 +136,9 @@ await runProcess({
       completePoint,
       slots,
       tails,
-      metrics: exportQueries(metrics, { slots, tails, lag }),
+      pipeline,
+      retries: new RetryRequests(redis, config.SLUICE_PREFIX),
+      metrics: exportQueries(metrics, { slots, tails, pipeline }),
       timeMaxMs: config.QUERY_TIME_MAX_MS,
       explorer: readExplorer(fileURLToPath(new URL('../../explorer/dist', import.meta.url))),
       wallMs,
