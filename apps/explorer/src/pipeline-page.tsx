@@ -329,7 +329,11 @@ export function PipelinePage() {
             <Mark level={level} text={text} />
           </li>
         ))}
-        {findings.length === 0 && <Mark level="success" text="Nothing needs attention." />}
+        {findings.length === 0 && (
+          <li>
+            <Mark level="success" text="Nothing needs attention." />
+          </li>
+        )}
       </ul>
       <Tiles state={answer} />
       <Table

@@ -170,7 +170,7 @@ const byKey = new Map(
 export function onShortcut(event: KeyboardEvent, shared: Shared): void {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
   const target = event.target as HTMLElement
-  const isTyping = target.matches('input:not([type=checkbox]), select, textarea')
+  const isTyping = target.matches('input:not([type=checkbox], [type=range]), select, textarea')
   const name = keyNames[event.key] ?? event.key
   // A control that has the focus takes these itself.
   const isOwn = target.matches('button, a, summary, input') && (name === 'Enter' || name === 'Space')
