@@ -172,6 +172,15 @@ describe('sluice dead-letters', () => {
   })
 })
 
+async function ask(path: string, body?: object): Promise<Response> {
+  const { queryUrl = '', readKey = '' } = installation
+  return fetch(`${queryUrl}/v1/query/${path}`, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { authorization: `Bearer ${readKey}`, 'content-type': 'application/json' },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+}
+
 describe('the explorer', () => {
   interface Letters {
     readonly total: number
@@ -179,14 +188,6 @@ describe('the explorer', () => {
     readonly retry: { readonly state: string; readonly inserted: number; readonly rejected: number } | null
   }
 
-  async function ask(path: string, body?: object): Promise<Response> {
-    const { queryUrl = '', readKey = '' } = installation
-    return fetch(`${queryUrl}/v1/query/${path}`, {
-      method: body === undefined ? 'GET' : 'POST',
-      headers: { authorization: `Bearer ${readKey}`, 'content-type': 'application/json' },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    })
-  }
   const letters = async (): Promise<Letters> => (await (await ask('dead-letters')).json()) as Letters
 
   it('shows why rows were rejected, and never a row; a retry stores each of them once', async () => {

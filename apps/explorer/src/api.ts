@@ -46,7 +46,7 @@ export interface Fields {
   readonly sampled?: number
 }
 /** Of the key that the session stands for. */
-export interface Session {
+interface Session {
   readonly project_id: string
   readonly scopes?: readonly string[]
 }
@@ -87,6 +87,11 @@ export interface Api {
 
 export const urlOf = (operation: string, parameters: Parameters): string =>
   `/v1/query/${operation}?${new URLSearchParams(Object.entries(parameters).map(([name, value]) => [name, String(value)])).toString()}`
+
+const withBody = (body: object): RequestInit => ({
+  body: JSON.stringify(body),
+  headers: { 'content-type': 'application/json' },
+})
 
 export function createApi(signedOut: () => void): Api {
   let clockDifferenceMs = 0
@@ -136,11 +141,6 @@ export function createApi(signedOut: () => void): Api {
       }
     }
   }
-
-  const withBody = (body: object): RequestInit => ({
-    body: JSON.stringify(body),
-    headers: { 'content-type': 'application/json' },
-  })
 
   return {
     get: get as Api['get'],

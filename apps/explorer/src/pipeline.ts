@@ -127,6 +127,8 @@ export function linePath(
 const OLD_S = 60
 const MEMORY_SHARE_MAX = 0.8
 
+const nameOf = ({ role, host, pid }: Process): string => `The ${role} ${host}/${pid}`
+
 /** What needs attention, the worst first. */
 export function findingsOf(
   state: PipelineAnswer,
@@ -137,7 +139,6 @@ export function findingsOf(
   const fullest = Math.max(...servers.map((server) => server.used_bytes / server.limit_bytes))
   const isWorking = processes.some((process) => process.role === 'worker' && !process.is_silent)
   const isOld = (ageS ?? 0) > OLD_S
-  const nameOf = ({ role, host, pid }: Process): string => `The ${role} ${host}/${pid}`
   const silent = processes.filter((process) => process.is_silent)
   const unready = processes.filter((process) => !process.is_silent && process.not_ready !== undefined)
   const all: (readonly [is: boolean, kind: 'error' | 'warn', text: string])[] = [

@@ -20,6 +20,8 @@ async function search(page: Page, text: string): Promise<void> {
 }
 const row = (page: Page, index: number) => page.locator(`#row-${index}`)
 const expectText = (page: Page | Locator, text: string) => page.getByText(text).waitFor()
+const hasText = (page: Page, selector: string, text: string | RegExp) =>
+  page.locator(selector, { hasText: text }).first().waitFor()
 
 async function expectNoViolations(page: Page): Promise<void> {
   await page.evaluate(axe)
@@ -429,9 +431,6 @@ describe.skipIf(executablePath === undefined)(
         expect(await page.locator('.row').count()).toBeLessThan(150)
       }
     })
-
-    const hasText = (page: Page, selector: string, text: string | RegExp) =>
-      page.locator(selector, { hasText: text }).first().waitFor()
 
     it('shows the pipeline, and goes there and back', async () => {
       const page = await visit('/?q=level%3Aerror&from=-1h')

@@ -6,8 +6,9 @@ it('writes nothing for the default, and reads it from nothing', () => {
   expect(readView('')).toEqual(defaultView)
 })
 
+const read = (url: string): View => readView(new URL(url, 'http://a').search, url.split('?', 1)[0])
+
 it('reads what it has written', () => {
-  const read = (url: string): View => readView(new URL(url, 'http://a').search, url.split('?', 1)[0])
   const view: View = {
     page: 'entries',
     query: 'level:error "a b" (x OR y) &=#?%+ü',

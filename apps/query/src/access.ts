@@ -50,7 +50,9 @@ export class ReadAccess {
 
   /** Signs in and out. */
   addRoutes(app: FastifyInstance): void {
-    app.get(SESSION_PATH, async (request) => this.#session(await this.#keyHashOf(request), request))
+    app.get(SESSION_PATH, (request) =>
+      this.#keyHashOf(request).then((keyHash) => this.#session(keyHash, request)),
+    )
     app.post(SESSION_PATH, async (request, reply) => {
       const { key } = (request.body ?? {}) as { readonly key?: unknown }
       if (typeof key !== 'string') throw new Problem('invalid_body')

@@ -4,6 +4,7 @@ import type { MonotonicClock } from '@sluice/runtime'
 import type { FastifyInstance } from 'fastify'
 import { available, type ReadAccess } from './access.ts'
 import { isId } from './cursor.ts'
+import { readParameters } from './parameters.ts'
 import type { Pipeline } from './pipeline.ts'
 import { Problem } from './problems.ts'
 
@@ -52,7 +53,10 @@ export function operatorRoutes(app: FastifyInstance, dependencies: OperatorDepen
     return { total: groups.reduce((sum, { count }) => sum + count, 0), groups, retry }
   }
 
-  app.addHook('onRequest', (request) => access.requireAdmin(request))
+  app.addHook('onRequest', async (request) => {
+    await access.requireAdmin(request)
+    readParameters({}, request.query as Readonly<Record<string, unknown>>)
+  })
   app.get('/v1/query/pipeline', (_request, reply) => reply.type('application/json').send(pipeline.read()))
   app.get('/v1/query/dead-letters', () => {
     const atMs = clock.nowMs()
@@ -67,11 +71,12 @@ export function operatorRoutes(app: FastifyInstance, dependencies: OperatorDepen
   })
 }
 
+const isText = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= deadLetterLimits.textCharactersMax
+
 /** @throws Problem `invalid_body` */
 function choiceOf(body: unknown): RetryChoice {
   const { id, code, reason, ...rest } = Object(body) as Partial<Record<string, unknown>>
-  const isText = (value: unknown): value is string =>
-    typeof value === 'string' && value.length <= deadLetterLimits.textCharactersMax
   const isOne = code === undefined && reason === undefined && Object.keys(rest).length === 0
   if (isOne && isText(id) && isId(id)) return { id }
   if (id === undefined && isText(code) && isText(reason)) return { code, reason }

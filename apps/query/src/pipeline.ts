@@ -155,11 +155,12 @@ function sum(parts: readonly { readonly rates: Rates }[], name: string): number 
   return rates.length === 0 ? null : rates.reduce((total, rate) => total + rate, 0)
 }
 
+const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
 /** With names and numbers as the API has them. */
 function forClients(value: unknown): unknown {
   if (typeof value === 'number') return Math.round(value * 1_000) / 1_000
   if (Array.isArray(value)) return value.map(forClients)
   if (typeof value !== 'object' || value === null) return value
-  const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [snake(name), forClients(member)]))
 }

@@ -220,9 +220,10 @@ function orUnavailable(lookup: Promise<Credential>): Promise<Credential> {
   })
 }
 
+const quoted = (names: readonly Scope[]): string[] => names.map((each) => `"${each}"`)
+
 /** The detail of a `forbidden` problem. Only the owner of the key gets it. */
 function missingScopeDetail(needed: readonly Scope[], scopes: readonly Scope[]): string {
-  const quoted = (names: readonly Scope[]): string[] => names.map((each) => `"${each}"`)
   const existing = quoted(scopes).join(', ')
   return `The request needs the scope ${quoted(needed).join(' or ')}. The API key has ${existing === '' ? 'no scope' : `the scope ${existing}`}.`
 }
