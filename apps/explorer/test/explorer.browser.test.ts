@@ -437,7 +437,7 @@ describe.skipIf(executablePath === undefined)(
       await page.getByRole('link', { name: 'Pipeline' }).click()
       await page.waitForURL(/\/pipeline$/)
       await expectText(page, 'Nothing needs attention')
-      await hasText(page, '.figures', /41,\d{3}\s*accepted/)
+      await hasText(page, '.figures', /4\d,\d{3}\s*accepted/)
       expect(await page.locator('.tiles path').count()).toBe(8)
       await hasText(page, 'tr', /worker sluice-worker-7d9f\/19.*ready.*67/)
       await expectText(page, 'ClickHouse has taken every row')
@@ -491,7 +491,7 @@ describe.skipIf(executablePath === undefined)(
       api.before = () =>
         refuse(503, 'queue_unavailable', 'The queue is unavailable', 'Redis does not answer.')
       await hasText(page, '[role=alert]', /Redis does not answer.*This is what was known at/)
-      await hasText(page, '.figures', /41,\d{3}\s*accepted/)
+      await hasText(page, '.figures', /4\d,\d{3}\s*accepted/)
       api.before = () => undefined
       await page.locator('[role=alert]').first().waitFor({ state: 'detached' })
       api.before = (operation) => {
