@@ -21,7 +21,7 @@ let names: QueueNames
 let queue: ChunkQueue
 
 beforeAll(async () => {
-  installation = await startTestInstallation()
+  installation = await startTestInstallation({ query: {} })
   names = queueNames(installation.prefix)
   redis = connectRedis(installation.redisUrl, { failFast: false })
   queue = new ChunkQueue(redis, names)
@@ -169,5 +169,87 @@ describe('sluice dead-letters', () => {
     expect(await sluice('purge', '--all', '--yes')).toEqual({ stdout: '1 removed.\n', code: 0 })
     expect(await select('SELECT id FROM dead_letters')).toEqual([])
     expect((await sluice('purge')).code).toBe(2)
+  })
+})
+
+async function ask(path: string, body?: object): Promise<Response> {
+  const { queryUrl = '', readKey = '' } = installation
+  return fetch(`${queryUrl}/v1/query/${path}`, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { authorization: `Bearer ${readKey}`, 'content-type': 'application/json' },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+}
+
+describe('the explorer', () => {
+  interface Letters {
+    readonly total: number
+    readonly groups: readonly { readonly code: string; readonly reason: string; readonly count: number }[]
+    readonly retry: { readonly state: string; readonly inserted: number; readonly rejected: number } | null
+  }
+
+  const letters = async (): Promise<Letters> => (await (await ask('dead-letters')).json()) as Letters
+
+  it('shows why rows were rejected, and never a row; a retry stores each of them once', async () => {
+    const constraint = `CONSTRAINT no_dogs CHECK NOT startsWith(message, 'dogged')`
+    await command(installation.clickhouse, `ALTER TABLE logs ADD ${constraint}`)
+    try {
+      await add(blocksOf(Array.from({ length: 30 }, (_, i) => row(`dogged secret ${i}`))))
+      await eventually(async () => {
+        expect((await letters()).groups).toMatchObject([
+          { code: 'VIOLATED_CONSTRAINT', reason: 'Constraint `no_dogs`', count: 30 },
+        ])
+      })
+      expect(JSON.stringify(await letters())).not.toMatch(/secret|dogged/)
+      const choice = { code: 'VIOLATED_CONSTRAINT', reason: 'Constraint `no_dogs`' }
+      expect((await ask('dead-letters/retry', choice)).status).toBe(202)
+      await eventually(async () => {
+        expect((await letters()).retry).toMatchObject({ state: 'done', inserted: 0, rejected: 30 })
+      })
+      await command(installation.clickhouse, 'ALTER TABLE logs DROP CONSTRAINT no_dogs')
+      const statuses = await Promise.all(
+        Array.from({ length: 5 }, async () => (await ask('dead-letters/retry', choice)).status),
+      )
+      expect(statuses).toEqual([202, 202, 202, 202, 202])
+      await eventually(async () => {
+        expect(await letters()).toMatchObject({
+          total: 0,
+          groups: [],
+          retry: { state: 'done', inserted: 30 },
+        })
+      })
+    } finally {
+      await command(installation.clickhouse, 'ALTER TABLE logs DROP CONSTRAINT IF EXISTS no_dogs')
+    }
+    const [stored] = await select<{ n: number; ids: number }>(
+      "SELECT toUInt32(count()) AS n, toUInt32(uniqExact(id)) AS ids FROM logs WHERE startsWith(message, 'dogged')",
+    )
+    expect(stored).toEqual({ n: 30, ids: 30 })
+  })
+
+  it('shows processes with what they do, and the shard', async () => {
+    await eventually(async () => {
+      const state = (await (await ask('pipeline')).json()) as Record<string, unknown>
+      expect(state).toMatchObject({
+        accepted: expect.any(Number) as number,
+        backlog: 0,
+        complete_until: expect.any(String) as string,
+        shards: [
+          {
+            shard: 0,
+            is_reachable: true,
+            entries: 0,
+            failed: 0,
+            rates: { stored: expect.any(Number) as number },
+          },
+        ],
+      })
+      const processes = state['processes'] as { role: string; rates: Record<string, number> | null }[]
+      expect(processes.map(({ role, rates }) => [role, Object.keys(rates ?? {})])).toEqual([
+        ['api', ['accepted', 'rejected']],
+        ['query', []],
+        ['worker', ['stored', 'dead_lettered']],
+      ])
+    })
   })
 })

@@ -157,6 +157,8 @@ export class ContainerInstallation {
       .withEnvironment({
         CLICKHOUSE_READER_PASSWORD: this.#password,
         CLICKHOUSE_READER_GRANT: 'GRANT SELECT ON sluice.logs',
+        CLICKHOUSE_READER_GRANT_OF_DEAD_LETTERS:
+          'GRANT SELECT(id, project_id, failed_at, code, reason) ON sluice.dead_letters',
       })
   }
 

@@ -13,7 +13,7 @@ import { connectionLimits } from './connections/connection-limits.ts'
 import { listen } from './connections/listen.ts'
 import { idempotentWriter } from './idempotency/idempotency.ts'
 import { Intake } from './intake/intake.ts'
-import { countApi, exportApi } from './metrics/api-metrics.ts'
+import { countApi, exportApi, workCounts } from './metrics/api-metrics.ts'
 import { BodyBudget } from './overload/body-budget.ts'
 import { measureEventLoopDelay, OverloadMonitor } from './overload/overload-monitor.ts'
 import { bodyLimits, overloadThresholds } from './overload/settings.ts'
@@ -64,6 +64,7 @@ await runProcess({
     })
     const rateLimits = projectRateLimits(sharedBuckets(redis, names), config, logger)
 
+    const intake = new Intake(clock.nowMs)
     const shardCount = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
     const reporting: Reporting = resources.stopAtEnd(
       new Reporting({
@@ -79,6 +80,7 @@ await runProcess({
           Object.fromEntries(
             shardCount.names.map((each) => [`shard ${each.shard}`, reporting.gauge.failureOf(each)]),
           ),
+        work: () => ({ counts: workCounts(counts, intake) }),
         wallMs: clock.nowMs,
         monotonicMs,
         logger,
@@ -111,7 +113,6 @@ await runProcess({
       }),
     )
     const bodies = new BodyBudget({ limits: bodyLimits(config), logger, random: Math.random })
-    const intake = new Intake(clock.nowMs)
     exportApi(metrics, { requests: counts, authenticator, intake, overload, bodies })
     const app = buildApp({
       authenticator,

@@ -19,7 +19,7 @@ test.each([
   ['projects update', 'x --entries-per-second=', 'It must be a whole number, unlimited or default.'],
   ['projects update', 'x --burst-bytes -1', 'It must be a whole number'],
   ['keys create', '', "required option '--project <id>' not specified"],
-  ['keys create', '--scope admin', 'Allowed choices are ingest, read'],
+  ['keys create', '--scope owner', 'Allowed choices are ingest, read, admin'],
   ['keys create', '--expires-in never', 'It must be a duration'],
   ['keys create', '--expires-at 2020-01-01', 'in the future'],
   ['keys rotate', 'key_1 --overlap -1h', 'It must be a duration'],

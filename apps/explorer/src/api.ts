@@ -45,6 +45,11 @@ export interface Fields {
   readonly fields: readonly { readonly name: string; readonly count: number }[]
   readonly sampled?: number
 }
+/** Of the key that the session stands for. */
+interface Session {
+  readonly project_id: string
+  readonly scopes?: readonly string[]
+}
 export type Parameters = Readonly<Record<string, string | number>>
 
 /** A server that restarts or is busy is asked again this often before a person is told. */
@@ -56,11 +61,13 @@ const CLOCK_DIFFERENCE_MS_MIN = 2000
 
 const wait = (ms: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms)
-    signal.addEventListener('abort', () => {
+    const end = (): void => {
       clearTimeout(timer)
+      signal.removeEventListener('abort', end)
       resolve()
-    })
+    }
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end)
   })
 
 export interface Api {
@@ -68,17 +75,23 @@ export interface Api {
   get(operation: 'histogram', parameters: Parameters, signal: AbortSignal): Promise<Histogram & Completeness>
   get(operation: 'fields', parameters: Parameters, signal: AbortSignal): Promise<Fields>
   get(operation: 'values', parameters: Parameters, signal: AbortSignal): Promise<Counts>
-  session(
-    method: 'GET' | 'POST' | 'DELETE',
-    key?: string,
-  ): Promise<{ readonly project_id: string } | undefined>
+  /** For what is asked for again and again: without a retry. */
+  once<Answer>(operation: string, signal: AbortSignal): Promise<Answer>
+  post(operation: string, body: object): Promise<void>
+  session(method: 'GET' | 'POST' | 'DELETE', key?: string): Promise<Session | undefined>
   tail(parameters: Parameters, lastEventId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>
   /** Now, on the server's clock. */
   nowMs(): number
+  wait(ms: number, signal: AbortSignal): Promise<void>
 }
 
 export const urlOf = (operation: string, parameters: Parameters): string =>
   `/v1/query/${operation}?${new URLSearchParams(Object.entries(parameters).map(([name, value]) => [name, String(value)])).toString()}`
+
+const withBody = (body: object): RequestInit => ({
+  body: JSON.stringify(body),
+  headers: { 'content-type': 'application/json' },
+})
 
 export function createApi(signedOut: () => void): Api {
   let clockDifferenceMs = 0
@@ -131,14 +144,16 @@ export function createApi(signedOut: () => void): Api {
 
   return {
     get: get as Api['get'],
+    wait,
+    once: async <Answer>(operation: string, signal: AbortSignal) =>
+      (await (await request(urlOf(operation, {}), { signal })).json()) as Answer,
+    post: async (operation, body) =>
+      void (await request(urlOf(operation, {}), { method: 'POST', ...withBody(body) })),
     async session(method, key) {
-      const body =
-        key === undefined
-          ? {}
-          : { body: JSON.stringify({ key }), headers: { 'content-type': 'application/json' } }
+      const body = key === undefined ? {} : withBody({ key })
       try {
         const response = await request('/v1/query/session', { method, ...body })
-        return response.status === 204 ? undefined : ((await response.json()) as { project_id: string })
+        return response.status === 204 ? undefined : ((await response.json()) as Session)
       } catch (error) {
         if (method === 'GET' && error instanceof Problem && error.status === 401) return undefined
         throw error

@@ -6,10 +6,12 @@ import { Details } from './details.tsx'
 import { EntryList } from './entry-list.tsx'
 import { LISTED_ENTRIES_MAX } from './explorer.ts'
 import { Facets } from './facets.tsx'
+import { PipelinePage } from './pipeline-page.tsx'
 import { SearchField } from './search-field.tsx'
-import { nextTheme, shortcuts } from './shortcuts.ts'
+import { nextTheme, pipelineKeys, shortcuts } from './shortcuts.ts'
 import { TimeControls } from './time-controls.tsx'
 import { duration, wallTime } from './times.ts'
+import { writeView } from './view.ts'
 import {
   count,
   EntryText,
@@ -64,8 +66,8 @@ function SignIn() {
           {busy.value ? 'Signing in …' : 'Sign in'}
         </button>
         <p class="hint">
-          A key with the scope “read” shows the entries of its project. <code>sluice open</code> prints a link
-          that signs in without one.
+          A key with the scope “read” shows the entries of its project, and one with “admin” the pipeline.{' '}
+          <code>sluice open</code> prints a link that signs in without one.
         </p>
       </form>
     </main>
@@ -184,8 +186,9 @@ function Download() {
 }
 
 function Help() {
-  const { panel } = useShared()
+  const { explorer, panel } = useShared()
   const dialog = useRef<HTMLDialogElement>(null)
+  const isShown = (key: string): boolean => explorer.view.value.page === 'entries' || pipelineKeys.has(key)
   useEffect(() => dialog.current?.showModal(), [])
   return (
     <dialog ref={dialog} class="help" aria-label="Keys" onClose={() => (panel.value = '')}>
@@ -200,16 +203,18 @@ function Help() {
           <section key={title}>
             <h2>{title}</h2>
             <dl>
-              {group.map(({ keys, label }) => (
-                <div key={label}>
-                  <dt>
-                    {keys.map((key) => (
-                      <kbd key={key}>{key}</kbd>
-                    ))}
-                  </dt>
-                  <dd>{label}</dd>
-                </div>
-              ))}
+              {group
+                .filter(({ keys }) => keys.some(isShown))
+                .map(({ keys, label }) => (
+                  <div key={label}>
+                    <dt>
+                      {keys.map((key) => (
+                        <kbd key={key}>{key}</kbd>
+                      ))}
+                    </dt>
+                    <dd>{label}</dd>
+                  </div>
+                ))}
             </dl>
           </section>
         ))}
@@ -218,16 +223,44 @@ function Help() {
   )
 }
 
-function Header() {
-  const { explorer, theme } = useShared()
+const pages = [
+  ['entries', 'Entries', 'read'],
+  ['pipeline', 'Pipeline', 'admin'],
+] as const
+
+/** Those that the key may see. Links, which other tabs can open. */
+function Pages() {
+  const { explorer } = useShared()
+  const view = explorer.view.value
+  const allowed = pages.filter(([, , scope]) => explorer.can(scope))
+  return (
+    <nav aria-label="Pages">
+      {allowed.map(([page, label]) => (
+        <a
+          class="btn"
+          key={page}
+          href={writeView({ ...view, page })}
+          title={`${label} (b)`}
+          aria-current={view.page === page ? 'page' : undefined}
+          onClick={(event) => {
+            if (event.ctrlKey || event.metaKey || event.shiftKey) return
+            event.preventDefault()
+            explorer.show({ page })
+          }}
+        >
+          {label}
+        </a>
+      ))}
+    </nav>
+  )
+}
+
+/** What concerns entries. */
+function EntryTools() {
+  const { explorer } = useShared()
   const { live } = explorer.view.value
   return (
-    <header>
-      <Logo />
-      <span class="project" title="Project">
-        {explorer.project.value}
-      </span>
-      <span class="grow" />
+    <>
       <TimeControls />
       <button
         type="button"
@@ -244,6 +277,23 @@ function Header() {
         <SavedSearches />
         <Columns />
         <Download />
+      </div>
+    </>
+  )
+}
+
+function Header() {
+  const { explorer, theme } = useShared()
+  return (
+    <header>
+      <Logo />
+      <span class="project" title="Project">
+        {explorer.project.value}
+      </span>
+      <Pages />
+      <span class="grow" />
+      {explorer.view.value.page === 'entries' && <EntryTools />}
+      <div class="group">
         <IconButton
           icon="theme"
           label={`Theme: ${theme.value} (m)`}
@@ -320,12 +370,11 @@ const hints: readonly (readonly [key: string, label: string])[] = [
   ['?', 'all keys'],
 ]
 
-function Page() {
-  const { explorer, panel } = useShared()
+function Entries() {
+  const { explorer } = useShared()
   const { selected } = explorer.view.value
   return (
-    <div class="page">
-      <Header />
+    <>
       <SearchField />
       <Summary />
       <Chart />
@@ -341,6 +390,17 @@ function Page() {
           </span>
         ))}
       </footer>
+    </>
+  )
+}
+
+function Page() {
+  const { explorer, panel } = useShared()
+  const { page } = explorer.view.value
+  return (
+    <div class={`page of-${page}`}>
+      <Header />
+      {page === 'entries' ? <Entries /> : <PipelinePage />}
       <div class="notice" role="status" hidden={explorer.notice.value === ''}>
         {explorer.notice.value}
       </div>

@@ -3,6 +3,7 @@ import { type Api, type Counts, type Fields, type Page, type Parameters, Problem
 import { type Histogram, widen } from './bars.ts'
 import { type Entry, shortName } from './entry.ts'
 import { highlights, parseQuery, type QueryError } from '@sluice/query-language'
+import { PipelineWatch } from './pipeline.ts'
 import { toggleTerm } from './query-text.ts'
 import { RingBuffer } from './ring-buffer.ts'
 import { follow } from './tail.ts'
@@ -76,8 +77,10 @@ type Stored = 'recent' | 'saved'
 export class Explorer {
   readonly api: Api
   readonly #environment: Environment
+  readonly pipeline: PipelineWatch
 
   readonly project = signal<string | undefined>(undefined)
+  readonly #scopes = signal<readonly string[]>([])
   readonly view = signal<View>(defaultView)
   /** The text in the search field, which may not have been searched for. */
   readonly draft = signal('')
@@ -111,6 +114,7 @@ export class Explorer {
   constructor(environment: Environment) {
     this.#environment = environment
     this.api = environment.api
+    this.pipeline = new PipelineWatch(environment.api)
     for (const name of ['saved', 'recent'] as const) this[name].value = this.#read(name)
   }
 
@@ -140,7 +144,9 @@ export class Explorer {
 
   /** Reads the URL, as at the start and after Back. */
   restore(): void {
-    this.view.value = readView(this.#environment.location.search)
+    const { search, pathname } = this.#environment.location
+    this.view.value = readView(search, pathname)
+    if (!this.can('read')) this.view.value = { ...this.view.value, page: 'pipeline' }
     this.draft.value = this.view.value.query
     this.run()
   }
@@ -150,11 +156,11 @@ export class Explorer {
     const before = this.view.value
     const after = { ...before, ...change }
     if (change.query !== undefined) this.draft.value = change.query
-    const isNewSearch = (['query', 'from', 'until', 'context', 'live', 'sameService'] as const).some(
+    const isNewSearch = (['page', 'query', 'from', 'until', 'context', 'live', 'sameService'] as const).some(
       (member) => before[member] !== after[member],
     )
     this.view.value = after
-    const url = this.#environment.location.pathname + writeView(after)
+    const url = writeView(after)
     clearTimeout(this.#urlTimer)
     if (isNewSearch) this.#environment.history.pushState(null, '', url)
     else this.#urlTimer = setTimeout(() => this.#environment.history.replaceState(null, '', url), URL_MS)
@@ -217,7 +223,7 @@ export class Explorer {
       from: isoOf(atMs - 60_000),
       until: isoOf(atMs + 60_000),
     }
-    return this.#environment.location.origin + this.#environment.location.pathname + writeView(view)
+    return this.#environment.location.origin + writeView(view)
   }
 
   get parameters(): Parameters {
@@ -230,7 +236,12 @@ export class Explorer {
     this.#work.abort()
     this.#work = new AbortController()
     const { signal: work } = this.#work
-    const { query, from, until, zone, live, context } = this.view.value
+    const { page, query, from, until, zone, live, context } = this.view.value
+    if (page === 'pipeline') {
+      clearInterval(this.#refreshTimer)
+      if (this.can('admin')) void this.pipeline.watch(work)
+      return
+    }
     const parsed = parseQuery(query)
     this.errors.value = 'errors' in parsed ? parsed.errors : []
     const range = parseRange(from, until, this.api.nowMs(), zone)
@@ -490,12 +501,19 @@ export class Explorer {
 
   async start(): Promise<void> {
     try {
-      this.project.value = (await this.api.session('GET'))?.project_id ?? ''
+      const session = await this.api.session('GET')
+      this.#scopes.value = session?.scopes ?? ['read']
+      this.project.value = session?.project_id ?? ''
     } catch (error) {
       this.project.value = ''
       this.say(error instanceof Problem ? error.message : String(error))
     }
     if (this.project.value !== '') this.restore()
+  }
+
+  /** Whether the key of the session has the scope. */
+  can(scope: 'read' | 'admin'): boolean {
+    return this.#scopes.value.includes(scope)
   }
 
   /** @returns what is wrong with the key */
@@ -508,7 +526,7 @@ export class Explorer {
       if (!(error instanceof Problem)) throw error
       if (error.status === 401) return 'This key is unknown, expired or revoked.'
       return error.status === 403
-        ? 'This key may not read: it lacks the scope “read”.'
+        ? 'This key may only send entries: it lacks the scope “read”.'
         : `${error.message}. ${error.detail}`
     }
   }

@@ -36,6 +36,14 @@ function back({ explorer, panel }: Shared): void {
   focus('#entries')
 }
 
+function togglePage({ explorer }: Shared): void {
+  const page = explorer.view.value.page === 'pipeline' ? 'entries' : 'pipeline'
+  if (explorer.can(page === 'pipeline' ? 'admin' : 'read')) explorer.show({ page })
+}
+
+/** On the page of the pipeline. */
+export const pipelineKeys: ReadonlySet<string> = new Set(['b', 'm', 'u', '?'])
+
 /** The keys of the page, as the help lists them. */
 export const shortcuts: Readonly<Record<string, readonly Shortcut[]>> = {
   Search: [
@@ -142,6 +150,7 @@ export const shortcuts: Readonly<Record<string, readonly Shortcut[]>> = {
     },
     { keys: ['w'], label: 'Columns', run: open('columns') },
     { keys: ['d'], label: 'Download', run: open('export') },
+    { keys: ['b'], label: 'Entries or pipeline', run: togglePage },
     { keys: ['m'], label: 'Dark or light', run: ({ theme }) => (theme.value = nextTheme(theme.value)) },
     { keys: ['?'], label: 'This help', run: open('help') },
   ],
@@ -161,12 +170,13 @@ const byKey = new Map(
 export function onShortcut(event: KeyboardEvent, shared: Shared): void {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
   const target = event.target as HTMLElement
-  const isTyping = target.matches('input:not([type=checkbox]), select, textarea')
+  const isTyping = target.matches('input:not([type=checkbox], [type=range]), select, textarea')
   const name = keyNames[event.key] ?? event.key
   // A control that has the focus takes these itself.
   const isOwn = target.matches('button, a, summary, input') && (name === 'Enter' || name === 'Space')
   if ((isTyping && name !== 'Esc') || isOwn || (shared.panel.value !== '' && name !== 'Esc' && name !== '?'))
     return
+  if (shared.explorer.view.value.page === 'pipeline' && !pipelineKeys.has(name)) return
   const run = byKey.get(name)?.run
   if (run === undefined) return
   event.preventDefault()

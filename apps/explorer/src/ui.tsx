@@ -4,7 +4,7 @@ import { useContext, useLayoutEffect, useRef } from 'preact/hooks'
 import type { Explorer } from './explorer.ts'
 import { piecesOf } from './visible-text.ts'
 
-export type PanelName = '' | 'time' | 'columns' | 'saved' | 'export' | 'help'
+export type PanelName = '' | 'time' | 'columns' | 'saved' | 'export' | 'help' | `retry ${string}`
 export type Theme = 'auto' | 'light' | 'dark'
 
 /** What the components share: the explorer, and what is open, which is not worth an entry in the URL. */

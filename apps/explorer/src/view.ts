@@ -1,5 +1,7 @@
 /** What the page shows. All of it is in the URL, so that a link and the browser's Back button restore it. */
 export interface View {
+  /** In the path of the URL. */
+  readonly page: 'entries' | 'pipeline'
   readonly query: string
   /** ISO 8601, or relative to now, as in the API. */
   readonly from: string
@@ -17,9 +19,12 @@ export interface View {
   readonly sameService: boolean
   readonly live: boolean
   readonly refreshSeconds: number
+  /** The dead letters whose list is open. */
+  readonly group: string
 }
 
 export const defaultView: View = {
+  page: 'entries',
   query: '',
   from: '-15m',
   until: 'now',
@@ -31,6 +36,7 @@ export const defaultView: View = {
   sameService: false,
   live: false,
   refreshSeconds: 0,
+  group: '',
 }
 
 /** The names of the members in the URL, where they differ. */
@@ -43,15 +49,19 @@ const shortNames: Partial<Record<keyof View, string>> = {
   sameService: 'same',
   refreshSeconds: 'refresh',
 }
-const members = Object.keys(defaultView) as (keyof View)[]
+const members = (Object.keys(defaultView) as (keyof View)[]).filter((member) => member !== 'page')
+const PIPELINE_PATH = '/pipeline'
 
 const textsOf = (value: View[keyof View]): readonly string[] => {
   if (!Array.isArray(value)) return [String(value)]
   return value.length === 0 ? [''] : (value as string[])
 }
 
-/** The part of the URL after the path: only what differs from the default. */
-export function writeView(view: View): string {
+/** The URL without the origin: the page, and what differs from the default and concerns it. */
+export function writeView(all: View): string {
+  const { page, zone, group } = all
+  const isPipeline = page === 'pipeline'
+  const view = isPipeline ? { ...defaultView, zone, group } : { ...all, group: '' }
   const parameters = new URLSearchParams()
   for (const member of members) {
     const texts = textsOf(view[member])
@@ -59,13 +69,14 @@ export function writeView(view: View): string {
     for (const text of texts) parameters.append(shortNames[member] ?? member, text)
   }
   const search = parameters.toString()
-  return search === '' ? '' : `?${search}`
+  return `${isPipeline ? PIPELINE_PATH : '/'}${search === '' ? '' : `?${search}`}`
 }
 
 /** Anything that is not understood is the default: a URL is typed by people. */
-export function readView(search: string): View {
+export function readView(search: string, path = '/'): View {
   const parameters = new URLSearchParams(search)
   const view: Record<string, unknown> = { ...defaultView }
+  if (path === PIPELINE_PATH) view['page'] = 'pipeline'
   for (const member of members) {
     const texts = parameters.getAll(shortNames[member] ?? member)
     const [text] = texts

@@ -5,6 +5,7 @@ import { type Browser, type BrowserContext, chromium, type Locator, type Page } 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { findChromium } from './support/chromium.ts'
 import { hostileEntries } from './support/fake-entries.ts'
+import { fakeGroups } from './support/fake-pipeline.ts'
 import { FakeQueryApi, fakeHour, READ_KEY, refuse } from './support/fake-query-api.ts'
 
 const executablePath = findChromium()
@@ -19,6 +20,8 @@ async function search(page: Page, text: string): Promise<void> {
 }
 const row = (page: Page, index: number) => page.locator(`#row-${index}`)
 const expectText = (page: Page | Locator, text: string) => page.getByText(text).waitFor()
+const hasText = (page: Page, selector: string, text: string | RegExp) =>
+  page.locator(selector, { hasText: text }).first().waitFor()
 
 async function expectNoViolations(page: Page): Promise<void> {
   await page.evaluate(axe)
@@ -99,7 +102,7 @@ describe.skipIf(executablePath === undefined)(
           faults.push(message.text())
       })
       await page.goto(url + path)
-      if (signedIn) await page.locator('#entries[aria-busy=false]').waitFor()
+      if (signedIn) await page.locator('#entries[aria-busy=false], .pipeline, .blank').first().waitFor()
       return page
     }
     it('signs in with a key, and out', async () => {
@@ -429,6 +432,112 @@ describe.skipIf(executablePath === undefined)(
         await expect.poll(() => row(page, index).textContent()).toContain(entry?.message)
         expect(await page.locator('.row').count()).toBeLessThan(150)
       }
+    })
+
+    it('shows the pipeline, and goes there and back', async () => {
+      const page = await visit('/?q=level%3Aerror&from=-1h')
+      await page.getByRole('link', { name: 'Pipeline' }).click()
+      await page.waitForURL(/\/pipeline$/)
+      await expectText(page, 'Nothing needs attention')
+      await hasText(page, '.figures', /4\d,\d{3}\s*accepted/)
+      expect(await page.locator('.tiles path').count()).toBe(8)
+      await hasText(page, 'tr', /worker sluice-worker-7d9f\/19.*ready.*67/)
+      await expectText(page, 'ClickHouse has taken every row')
+      const now = await page.locator('.moment .number').textContent()
+      await page.locator('.moment input').focus()
+      for (let presses = 0; presses < 3; presses += 1) await page.keyboard.press('ArrowLeft')
+      expect(now).toContain('now')
+      expect(await page.locator('.moment .number').textContent()).not.toContain('now')
+      // Keys of the other page do nothing here.
+      await page.keyboard.press('z')
+      await page.keyboard.press('u')
+      await page.waitForURL(/\/pipeline\?tz=UTC$/)
+      await page.keyboard.press('b')
+      await idle(page)
+      expect(await page.inputValue('#query')).toBe('level:error')
+      await page.goBack()
+      await expectText(page, 'Nothing needs attention')
+    })
+
+    it('says what needs attention, and asks before it retries', async () => {
+      const api = new FakeQueryApi()
+      api.isInTrouble = true
+      api.groups = fakeGroups(Date.now())
+      const page = await visit('/pipeline', { url: await start(api) })
+      for (const text of ['Shard 1 does not answer', 'has stopped reporting', '1,316 rows were rejected'])
+        await expectText(page, text)
+      await page.locator('summary', { hasText: 'CANNOT_PARSE_DATETIME' }).click()
+      await page.waitForURL(/group=CANNOT_PARSE_DATETIME/)
+      expect(await page.locator('.letters details[open] > div').count()).toBe(20)
+      const retry = page.getByRole('button', { name: 'Retry all VIOLATED_CONSTRAINT' })
+      await retry.click()
+      await expectText(page, 'Insert 1,284 rows again?')
+      await page.keyboard.press('Enter')
+      await page.locator('.popover').waitFor({ state: 'detached' })
+      expect(api.asked).toEqual([])
+      await retry.click()
+      await page.locator('.popover').getByRole('button', { name: 'Retry', exact: true }).click()
+      await hasText(page, '.strip', /Retried VIOLATED_CONSTRAINT.*1,284 inserted/)
+      expect(api.asked).toEqual([{ code: 'VIOLATED_CONSTRAINT', reason: 'Constraint `amount_is_positive`' }])
+      expect(await retry.count()).toBe(0)
+      await page.getByRole('button', { name: 'Retry 01a1fb4e' }).first().click()
+      await page.locator('.popover').getByRole('button', { name: 'Retry', exact: true }).click()
+      await expect.poll(() => api.asked.length).toBe(2)
+      expect(api.asked[1]).toEqual({ id: '01a1fb4e-a9e7-7c93-8c9d-f8683da79000' })
+    })
+
+    it('keeps the last figures while there are none, and says since when', async () => {
+      const api = new FakeQueryApi()
+      const page = await visit('/pipeline', { url: await start(api) })
+      await expectText(page, 'ClickHouse has taken every row')
+      api.before = () =>
+        refuse(503, 'queue_unavailable', 'The queue is unavailable', 'Redis does not answer.')
+      await hasText(page, '[role=alert]', /Redis does not answer.*This is what was known at/)
+      await hasText(page, '.figures', /4\d,\d{3}\s*accepted/)
+      api.before = () => undefined
+      await page.locator('[role=alert]').first().waitFor({ state: 'detached' })
+      api.before = (operation) => {
+        if (operation === 'pipeline') refuse(503, 'queue_unavailable', 'The queue is unavailable', 'Wait.')
+      }
+      await page.reload()
+      await hasText(page, '.blank', 'The queue is unavailable')
+    })
+
+    it('shows each page only to those who may see it', async () => {
+      const api = new FakeQueryApi()
+      api.scopes = ['read']
+      const url = await start(api)
+      const page = await visit('/pipeline', { url })
+      await expectText(page, 'needs a key with the scope “admin”')
+      expect(await page.getByRole('link', { name: 'Pipeline' }).count()).toBe(0)
+      await page.keyboard.press('b')
+      await row(page, 0).waitFor()
+      api.scopes = ['admin']
+      await page.goto(`${url}/?q=secret`)
+      await expectText(page, 'Nothing needs attention')
+      expect(await page.getByRole('link', { name: 'Entries' }).count()).toBe(0)
+    })
+
+    it.each(['dark', 'light'] as const)('has a pipeline that axe finds no fault with, %s', async (theme) => {
+      const api = new FakeQueryApi()
+      const url = await start(api)
+      await expectNoViolations(await visit('/pipeline', { url, theme }))
+      api.isInTrouble = true
+      api.groups = fakeGroups(Date.now())
+      const page = await visit('/pipeline?group=CANNOT_PARSE_DATETIME', { url, theme })
+      await page.locator('.letters details[open]').waitFor()
+      await page.getByRole('button', { name: 'Retry all' }).first().click()
+      await expectNoViolations(page)
+      await page.keyboard.press('Escape')
+      await page.keyboard.press('?')
+      await expectNoViolations(page)
+      api.before = () =>
+        refuse(503, 'queue_unavailable', 'The queue is unavailable', 'Redis does not answer.')
+      await page.locator('.pipeline.old').waitFor()
+      await expectNoViolations(page)
+      api.before = () => undefined
+      api.scopes = []
+      await expectNoViolations(await visit('/pipeline', { url, theme }))
     })
 
     it.each(['dark', 'light'] as const)('has nothing that axe finds fault with, %s', async (theme) => {

@@ -2,8 +2,10 @@ import { problemBody } from '@sluice/access'
 import type { Logger, Readiness } from '@sluice/runtime'
 import { fastify, type FastifyError, type FastifyInstance, type FastifyReply, LogController } from 'fastify'
 import { randomUUID } from 'node:crypto'
+import { type ReadAccess, refuseForeignChange } from './access.ts'
 import { type ExplorerFiles, explorerRoutes } from './explorer.ts'
 import { openapiDocument } from './openapi.ts'
+import { type OperatorDependencies, operatorRoutes } from './operator-routes.ts'
 import { Problem, queryProblem } from './problems.ts'
 import type { QueryMetrics } from './query-metrics.ts'
 import { ClientGoneError, type QueryDependencies, queryRoutes } from './routes.ts'
@@ -21,7 +23,8 @@ const httpLimits = {
   idleMs: 65_000,
 } as const
 
-export interface AppDependencies extends Omit<QueryDependencies, 'metrics'> {
+export interface AppDependencies extends Omit<QueryDependencies, 'metrics' | 'access'>, OperatorDependencies {
+  readonly access: ReadAccess
   readonly metrics: QueryMetrics
   readonly explorer: ExplorerFiles
   readonly logger: Logger
@@ -75,6 +78,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     })
     done()
   })
+  app.addHook('onRequest', refuseForeignChange)
   app.addHook('onResponse', ({ routeOptions }, { statusCode }, done) => {
     metrics.count(routeOptions.url ?? 'other', statusCode)
     done()
@@ -94,6 +98,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   app.get('/v1/query/openapi.json', () => document)
   void app.register(async (scope) => access.addRoutes(scope))
   void app.register(async (scope) => queryRoutes(scope, dependencies))
+  void app.register(async (scope) => operatorRoutes(scope, dependencies))
   void app.register(async (scope) => explorerRoutes(scope, dependencies.explorer))
   return app
 }

@@ -1,6 +1,6 @@
 import { openRedisAccess } from '@sluice/access'
 import { clickhouseAccessFrom, connectClickHouse, LogReader } from '@sluice/clickhouse'
-import { Reporting } from '@sluice/ops'
+import { Reporting, RetryRequests } from '@sluice/ops'
 import { Sessions } from '@sluice/projects'
 import { Completeness, ShardCount } from '@sluice/queue'
 import {
@@ -15,9 +15,9 @@ import { fileURLToPath } from 'node:url'
 import packageJson from '../package.json' with { type: 'json' }
 import { ReadAccess } from './access.ts'
 import { buildApp } from './app.ts'
-import { CompleteLag } from './complete-lag.ts'
 import { readQueryConfig } from './config.ts'
 import { readExplorer } from './explorer.ts'
+import { Pipeline } from './pipeline.ts'
 import { exportQueries } from './query-metrics.ts'
 import { QuerySlots } from './query-slots.ts'
 import { Tails, tailsLimits } from './tail/tails.ts'
@@ -71,6 +71,7 @@ await runProcess({
       wallMs: Date.now,
     })
 
+    const shards = new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS)
     const reporting = resources.stopAtEnd(
       new Reporting({
         role: 'query',
@@ -78,7 +79,7 @@ await runProcess({
         processId: randomUUID(),
         config,
         redis,
-        shards: new ShardCount(redis, config.SLUICE_PREFIX, config.QUEUE_SHARDS),
+        shards,
         registry: registryCheck,
         checks: [redisClock],
         wallMs,
@@ -91,7 +92,18 @@ await runProcess({
     const stopping = new AbortController()
     resources.defer(() => stopping.abort())
     const permits = new Semaphore(tailsLimits.behindMax, stopping.signal)
-    const lag = resources.stopAtEnd(new CompleteLag(completePoint, wallMs))
+    const pipeline = resources.stopAtEnd(
+      new Pipeline({
+        redis,
+        gauge: reporting.gauge,
+        shards,
+        wallMs,
+        monotonicMs,
+        logger,
+        prefix: config.SLUICE_PREFIX,
+        completePoint,
+      }),
+    )
     const tails = new Tails({ reader, completePoint, permits, logger })
     const app = buildApp({
       access: new ReadAccess(authenticator, new Sessions(redis, registryPrefix)),
@@ -99,7 +111,9 @@ await runProcess({
       completePoint,
       slots,
       tails,
-      metrics: exportQueries(metrics, { slots, tails, lag }),
+      pipeline,
+      retries: new RetryRequests(redis, config.SLUICE_PREFIX),
+      metrics: exportQueries(metrics, { slots, tails, pipeline }),
       timeMaxMs: config.QUERY_TIME_MAX_MS,
       explorer: readExplorer(fileURLToPath(new URL('../../explorer/dist', import.meta.url))),
       wallMs,

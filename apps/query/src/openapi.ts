@@ -22,6 +22,23 @@ const answers: Partial<Record<OperationName, readonly string[]>> = {
   export: ['application/x-ndjson', 'text/csv'],
 }
 
+const texts = (...names: string[]): JsonObject => ({
+  type: 'object',
+  required: names,
+  properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
+})
+const json = (schema: JsonObject): JsonObject => ({ content: { 'application/json': { schema } } })
+const ask = 'Has a worker insert dead letters again: one, or those with a code and a reason'
+
+/** What needs the scope `admin`. */
+const operatorPaths = {
+  pipeline: { get: { summary: 'The state of queues and processes, and of the last minutes' } },
+  'dead-letters': { get: { summary: 'Rows that ClickHouse rejected, by the reason' } },
+  'dead-letters/retry': {
+    post: { summary: ask, requestBody: json({ oneOf: [texts('id'), texts('code', 'reason')] }) },
+  },
+}
+
 /** The OpenAPI document, made of the parameters by which requests are read. */
 export function openapiDocument(): JsonObject {
   return {
@@ -39,16 +56,25 @@ export function openapiDocument(): JsonObject {
         apiKey: {
           type: 'http',
           scheme: 'bearer',
-          description: "A project's API key with the scope `read`.",
+          description: "A project's API key with the scope `read`, or `admin` for the pipeline.",
         },
       },
     },
-    paths: Object.fromEntries(
-      (Object.keys(operationParameters) as OperationName[]).map((name) => [
+    paths: Object.fromEntries([
+      ...(Object.keys(operationParameters) as OperationName[]).map((name) => [
         `/v1/query/${name}`,
         { get: operation(name) },
       ]),
-    ),
+      ...Object.entries(operatorPaths).map(([name, methods]) => [
+        `/v1/query/${name}`,
+        Object.fromEntries(
+          Object.entries(methods).map(([method, described]) => [
+            method,
+            { ...described, responses: { '2XX': json({ type: 'object' }), default: problem } },
+          ]),
+        ),
+      ]),
+    ]),
   }
 }
 

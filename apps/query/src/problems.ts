@@ -12,12 +12,17 @@ export const problems = {
   cross_origin: {
     status: 403,
     title: 'The request comes from another site',
-    detail: 'A page of another origin may not sign in or out.',
+    detail: 'A page of another origin may not change anything.',
   },
   entry_not_found: {
     status: 404,
     title: 'The entry does not exist',
     detail: 'The project has no such entry.',
+  },
+  retry_running: {
+    status: 409,
+    title: 'Other dead letters are being retried',
+    detail: 'One retry runs at a time. Wait for its end.',
   },
   query_too_expensive: { status: 422, title: 'The query is too expensive' },
   too_many_queries: { status: 429, title: 'Too many queries run at once', detail: 'Retry in a moment.' },
@@ -25,6 +30,11 @@ export const problems = {
     status: 503,
     title: 'The database is unavailable',
     detail: 'ClickHouse does not answer. Retry.',
+  },
+  database_forbidden: {
+    status: 503,
+    title: 'The process may not read this in the database',
+    detail: 'The user of the query process in ClickHouse lacks a grant: see docs/reading.md.',
   },
   not_visible_yet: {
     status: 504,
@@ -48,6 +58,9 @@ const invalidBody = /^FST_ERR_CTP_/
 /** TOO_MANY_SIMULTANEOUS_QUERIES, and of a user. */
 const TOO_MANY_QUERIES = new Set(['202', '792'])
 
+/** ACCESS_DENIED. */
+const FORBIDDEN = '497'
+
 const limitNames = {
   rows: 'entries to read',
   bytes: 'bytes to read',
@@ -69,6 +82,7 @@ export function queryProblem(
   }
   if (error instanceof ClickHouseError && TOO_MANY_QUERIES.has(error.code))
     return retryAfter('too_many_queries')
+  if (error instanceof ClickHouseError && error.code === FORBIDDEN) return new Problem('database_forbidden')
   if (invalidBody.test(error.code ?? '')) return new Problem('invalid_body')
   return toProblem<ProblemCode>(problems, error, requestId, logger)
 }

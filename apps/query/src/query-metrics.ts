@@ -1,6 +1,6 @@
 import { LabelledCounts, type Metrics } from '@sluice/ops'
-import type { CompleteLag } from './complete-lag.ts'
 import { operationParameters } from './parameters.ts'
+import type { Pipeline } from './pipeline.ts'
 import { type ProblemCode, problems } from './problems.ts'
 import type { QuerySlots } from './query-slots.ts'
 import type { Tails } from './tail/tails.ts'
@@ -13,13 +13,13 @@ const bucketsS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 interface Measured {
   readonly slots: Pick<QuerySlots, 'running'>
   readonly tails: Pick<Tails, 'viewers'>
-  readonly lag: Pick<CompleteLag, 'seconds'>
+  readonly pipeline: Pick<Pipeline, 'completeBehindS'>
 }
 
 export type QueryMetrics = ReturnType<typeof exportQueries>
 
 /** Exports what the process does. docs/metrics.md describes each metric. */
-export function exportQueries(metrics: Metrics, { slots, tails, lag }: Measured) {
+export function exportQueries(metrics: Metrics, { slots, tails, pipeline }: Measured) {
   const counts = new LabelledCounts(SERIES_MAX)
   metrics.counter(
     { name: 'sluice_query_requests_total', help: 'Responses.', labels: ['route', 'status'] },
@@ -32,7 +32,11 @@ export function exportQueries(metrics: Metrics, { slots, tails, lag }: Measured)
   const gauges = [
     ['sluice_queries_running', 'Queries that run.', () => slots.running],
     ['sluice_tail_viewers', 'Connections that watch entries arrive.', () => tails.viewers],
-    ['sluice_query_complete_behind_seconds', 'How far what is complete is behind.', () => lag.seconds ?? []],
+    [
+      'sluice_query_complete_behind_seconds',
+      'How far what is complete is behind.',
+      () => pipeline.completeBehindS ?? [],
+    ],
   ] as const
   for (const [name, help, read] of gauges) metrics.gauge({ name, help }, read)
   const help = 'Time from a request to its answer.'

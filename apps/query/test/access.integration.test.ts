@@ -60,19 +60,29 @@ describe('a key', () => {
   })
 })
 
+it('a key without the scope read, but with admin, has a session that reads no entries', async () => {
+  const { project, key } = api.addProject(['admin'])
+  const response = await signIn(key)
+  expect(await response.json()).toEqual({ project_id: project.id, scopes: ['admin'] })
+  const headers = { cookie: cookieOf(response) }
+  expect(await codeOf(await request('/v1/query/logs', { headers }))).toBe('forbidden')
+  expect(await codeOf(await api.get(key, 'tail'))).toBe('forbidden')
+})
+
 describe('a session', () => {
   it('reads what its key reads, until it is ended', async () => {
     const { project, key } = api.addProject()
     await store(clickhouse, [{ projectId: project.id }])
     const response = await signIn(key)
-    expect(await response.json()).toEqual({ project_id: project.id })
+    expect(await response.json()).toEqual({ project_id: project.id, scopes: ['read'] })
     expect(response.headers.get('set-cookie')).toMatch(
       /^sluice_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/,
     )
     const headers = { cookie: `a=b; ${cookieOf(response)}` }
     const logs = (await (await request('/v1/query/logs', { headers })).json()) as { entries: unknown[] }
     expect(logs.entries).toHaveLength(1)
-    expect(await (await request('/v1/query/session', { headers })).json()).toEqual({ project_id: project.id })
+    const session = await request('/v1/query/session', { headers })
+    expect(await session.json()).toEqual({ project_id: project.id, scopes: ['read'] })
     expect((await request('/v1/query/session', { method: 'DELETE', headers })).status).toBe(204)
     expect(await codeOf(await request('/v1/query/logs', { headers }))).toBe('unauthorized')
     // Redis never had the token or the key.
@@ -117,7 +127,7 @@ describe('a session', () => {
     const cookies = responses.map(cookieOf).filter((cookie) => cookie !== '')
     expect(cookies).toHaveLength(1)
     const session = await request('/v1/query/session', { headers: { cookie: cookies.join('') } })
-    expect(await session.json()).toEqual({ project_id: project.id })
+    expect(await session.json()).toEqual({ project_id: project.id, scopes: ['read'] })
   })
 })
 
@@ -154,4 +164,5 @@ describe('the explorer', () => {
 it('the OpenAPI document has every operation', async () => {
   const document = (await (await request('/v1/query/openapi.json')).json()) as { paths: object }
   expect(Object.keys(document.paths)).toContain('/v1/query/tail')
+  expect(document.paths).toHaveProperty(['/v1/query/dead-letters/retry', 'post', 'requestBody'])
 })

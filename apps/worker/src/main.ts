@@ -4,6 +4,7 @@ import {
   ClickHouseClock,
   connectClickHouse,
   DeadLetters,
+  DeadLetterStore,
   describeError,
   FrameInserter,
   installations,
@@ -13,8 +14,16 @@ import {
   StoredRows,
   watchLimits,
 } from '@sluice/clickhouse'
-import { isCopy, Reporting, runCopies } from '@sluice/ops'
-import { BatchLedger, ChunkConsumer, FetchMonitor, type QueueNames, ShardCount } from '@sluice/queue'
+import { isCopy, Reporting, RetryRequests, runCopies } from '@sluice/ops'
+import {
+  BatchLedger,
+  ChunkConsumer,
+  FetchMonitor,
+  lateInserts,
+  queueNames,
+  type QueueNames,
+  ShardCount,
+} from '@sluice/queue'
 import { Registry, RegistryCheck } from '@sluice/projects'
 import { IdSource } from '@sluice/rows'
 import {
@@ -33,6 +42,7 @@ import packageJson from '../package.json' with { type: 'json' }
 import { traceBatches } from './batch-spans.ts'
 import { HeldBudget } from './collector.ts'
 import { readWorkerConfig } from './config.ts'
+import { DeadLetterRetries } from './dead-letter-retries.ts'
 import { InsertHealth } from './insert-health.ts'
 import { workerLimits } from './limits.ts'
 import { RejectedProjects } from './rejected-projects.ts'
@@ -186,6 +196,8 @@ await runProcess({
       logger,
     })
 
+    // A shard that does not respond must not delay the report of the others.
+    const reportingRedis = connect({ failFast: true, commandTimeoutMs: workerLimits.reportTimeoutMs })
     const reporting: Reporting = resources.stopAtEnd(
       new Reporting({
         role: 'worker',
@@ -193,8 +205,7 @@ await runProcess({
         processId: workerId,
         config,
         redis,
-        // A shard that does not respond must not delay the report of the others.
-        reportingRedis: connect({ failFast: true, commandTimeoutMs: workerLimits.reportTimeoutMs }),
+        reportingRedis,
         shards: shardCount,
         registry: registryCheck,
         checks: [fetchMonitor, watch, durability, redisClock, clickhouseClock],
@@ -208,23 +219,36 @@ await runProcess({
             ]),
           ),
         }),
-        work: () => ({ chunksHeld: heldChunks(), lag: recentLag.read() }),
+        work: () => ({ chunksHeld: heldChunks(), ...recentWork() }),
         wallMs,
         monotonicMs,
         logger,
       }),
     )
-    const recentLag = exportWorker(reporting.metrics, events, {
+    const recentWork = exportWorker(reporting.metrics, events, {
       chunksHeld: heldChunks,
       isInserting: () => health.failure === undefined,
       wallMs,
       monotonicMs,
     })
+    // With a connection of its own, so that no insert waits for a retry.
+    const retrying = resources.closeAtEnd(
+      connectClickHouse(access, { requestTimeoutMs: workerLimits.insertTimeoutMs, connectionsMax: 1 }),
+    )
+    const retries = resources.stopAtEnd(
+      new DeadLetterRetries({
+        redis: reportingRedis,
+        requests: new RetryRequests(reportingRedis, prefix),
+        store: new DeadLetterStore(retrying),
+        late: lateInserts(durable, queueNames(prefix)),
+        logger,
+      }),
+    )
     const opsUrl = await reporting.start({
       isAlive: () => fetchMonitor.isAlive && watch.isAlive,
     })
 
-    for (const part of [redisClock, durability, clickhouseClock, registryCheck, shards]) part.start()
+    for (const part of [redisClock, durability, clickhouseClock, registryCheck, retries, shards]) part.start()
     resources.defer(async () => {
       const requeue = setTimeout(
         () => stopping.abort(new RequeueError('stopping')),

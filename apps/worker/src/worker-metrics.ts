@@ -1,5 +1,5 @@
 import { classifyInsertError } from '@sluice/clickhouse'
-import { LabelledCounts, type Metrics, type RecentLag } from '@sluice/ops'
+import { LabelledCounts, type Metrics, type ProcessReport, type RecentLag } from '@sluice/ops'
 import { idTimeMs } from '@sluice/rows'
 import type { WorkerEvents } from './worker-events.ts'
 
@@ -26,9 +26,13 @@ export interface WorkerState {
 /**
  * Exports what a worker does. docs/metrics.md describes each metric.
  *
- * @returns the lag of the chunks that were stored in the last minute
+ * @returns what the worker reports: the lag of the chunks that were stored in the last minute, and the rows of confirmed batches
  */
-export function exportWorker(metrics: Metrics, events: WorkerEvents, state: WorkerState): LagWindow {
+export function exportWorker(
+  metrics: Metrics,
+  events: WorkerEvents,
+  state: WorkerState,
+): () => Pick<ProcessReport, 'lag' | 'counts'> {
   const { chunksHeld, isInserting, wallMs, monotonicMs } = state
   countEvents(metrics, events, monotonicMs)
   metrics.gauge({ name: 'sluice_worker_chunks_held', help: 'Chunks in hand.' }, chunksHeld)
@@ -56,7 +60,12 @@ export function exportWorker(metrics: Metrics, events: WorkerEvents, state: Work
       recentLag.add(seconds)
     }
   })
-  return recentLag
+  const counts = { stored: 0, deadLettered: 0 }
+  events.on('batch finished', ({ rows }) => {
+    counts.stored += rows?.inserted ?? 0
+    counts.deadLettered += rows?.deadLettered ?? 0
+  })
+  return () => ({ lag: recentLag.read(), counts: { ...counts } })
 }
 
 function countEvents(metrics: Metrics, events: WorkerEvents, monotonicMs: () => number): void {

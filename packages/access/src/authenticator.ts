@@ -15,7 +15,7 @@ import { type CommonProblemCode, commonProblems, HttpProblem, type ProblemExtra 
 const SCHEME = /^bearer +(\S+)$/i
 
 export interface AuthenticatorOptions {
-  /** What keys must allow. */
+  /** What keys must allow, unless a call says otherwise. */
   readonly scope: Scope
   /** Records each key that a request is authenticated with. */
   readonly usage: Pick<KeyUsage, 'recordUse'>
@@ -24,6 +24,8 @@ export interface AuthenticatorOptions {
   /** Durations are measured by it. */
   readonly monotonicMs: () => number
 }
+
+type Identified = (project: Project, scopes: readonly Scope[]) => void
 
 interface Known {
   readonly credential: KnownCredential
@@ -65,7 +67,7 @@ export class Authenticator {
    * The project of the key in an Authorization header.
    *
    * @param client the sender of the request; its address is read only if the key must be looked up
-   * @param identified called with the project of a valid key, before the scope of the key and the state of the project are checked
+   * @param identified called with the project and the scopes of a valid key, before these and the state of the project are checked
    * @throws Problem `unauthorized`, `forbidden`, `project_not_found`, `too_many_failed_attempts`; `overloaded` when too many
    *   unknown keys arrive from all addresses together; `queue_unavailable` when Redis is unavailable
    * @throws ClockError if the key is valid and the clock is not known
@@ -73,23 +75,28 @@ export class Authenticator {
   async authenticate(
     header: string | undefined,
     client: { readonly ip: string; readonly socket: object },
-    identified?: (project: Project) => void,
+    identified?: Identified,
   ): Promise<Project> {
-    return this.authenticateHash(this.#hashOf(header, client.socket), client, identified)
+    return this.authenticateHash(this.hashOf(header, client.socket), client, identified)
   }
 
-  /** As `authenticate`, for the hash of a key: of a session. */
+  /**
+   * As `authenticate`, for the hash of a key: of a session.
+   *
+   * @param scopes of which the key must have one
+   */
   async authenticateHash(
     keyHash: string,
     client: { readonly ip: string },
-    identified?: (project: Project) => void,
+    identified?: Identified,
+    scopes: readonly Scope[] = [this.#options.scope],
   ): Promise<Project> {
     const credential = this.#peek(keyHash) ?? (await this.#lookUp(keyHash, client.ip))
     if (credential === 'unknown' || !this.#isValid(credential)) throw unauthorized()
     const { record, project } = credential
-    if (project !== undefined) identified?.(project)
-    const { scope } = this.#options
-    if (!record.scopes.includes(scope)) throw problem('forbidden', missingScopeDetail(scope, record.scopes))
+    if (project !== undefined) identified?.(project, record.scopes)
+    if (!scopes.some((scope) => record.scopes.includes(scope)))
+      throw problem('forbidden', missingScopeDetail(scopes, record.scopes))
     if (project?.enabled !== true)
       throw problem('project_not_found', `The project ${record.projectId} is deleted or disabled.`)
     this.#options.usage.recordUse(keyHash, this.#options.wallMs())
@@ -97,7 +104,7 @@ export class Authenticator {
   }
 
   /** The hash of the key in a header. @throws Problem `unauthorized` */
-  #hashOf(header: string | undefined, socket: object): string {
+  hashOf(header: string | undefined, socket: object): string {
     const last = this.#last.get(socket)
     if (last !== undefined && last.header === header) return last.keyHash
     const key = header === undefined ? undefined : SCHEME.exec(header)?.[1]
@@ -187,10 +194,12 @@ function orUnavailable(lookup: Promise<Credential>): Promise<Credential> {
   })
 }
 
+const quoted = (names: readonly Scope[]): string[] => names.map((each) => `"${each}"`)
+
 /** The detail of a `forbidden` problem. Only the owner of the key gets it. */
-function missingScopeDetail(scope: Scope, scopes: readonly Scope[]): string {
-  const existing = scopes.map((each) => `"${each}"`).join(', ')
-  return `The request needs the scope "${scope}". The API key has ${existing === '' ? 'no scope' : `the scope ${existing}`}.`
+function missingScopeDetail(needed: readonly Scope[], scopes: readonly Scope[]): string {
+  const existing = quoted(scopes).join(', ')
+  return `The request needs the scope ${quoted(needed).join(' or ')}. The API key has ${existing === '' ? 'no scope' : `the scope ${existing}`}.`
 }
 
 /** One response for every kind of invalid key: the kind would help only an attacker who guesses keys. */

@@ -4,6 +4,7 @@ import { hash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { readRows } from './client.ts'
 import { classifyInsertError, TokenWithoutRowsError } from './insert-errors.ts'
+import { publicReason } from './dead-letters.ts'
 import { InsertOnce, REPLACEMENTS_MAX } from './insert-once.ts'
 import { queryIds } from './query-watch.ts'
 import { deadLettersTable, logsInsertJsonQuery, logsInsertSettings, logsTable } from './tables.ts'
@@ -68,6 +69,16 @@ export class DeadLetterStore {
   async find(id: string): Promise<StoredDeadLetter | undefined> {
     const [letter] = await this.#select('WHERE id = {id: UUID}', { id })
     return letter
+  }
+
+  /** The ids of those with a code and a public reason, oldest first, at most as many as are retried. */
+  async ids({ code, reason }: { readonly code: string; readonly reason: string }): Promise<string[]> {
+    const rows = await this.#rows<{ id: string }>(
+      `SELECT id FROM ${deadLettersTable} WHERE code = {code: String} AND ${publicReason} = {reason: String}
+        ORDER BY failed_at, id LIMIT ${RETRY_MAX}`,
+      { code, reason },
+    )
+    return rows.map(({ id }) => id)
   }
 
   /**

@@ -18,6 +18,13 @@ export interface DeadLetter {
 
 const REASON_CHARACTERS_MAX = 2_000
 
+/**
+ * SQL: the part of a reason that never has a value of a row, for those who may not read its project. Of ClickHouse's own texts, that is only the
+ * name of a constraint.
+ */
+export const publicReason = `multiIf(code IN ('UNREADABLE_CHUNK', 'REJECTED'), reason,
+  code = 'VIOLATED_CONSTRAINT', extract(reason, '^Constraint \`[^\`]*\`'), '')`
+
 export interface DeadLettersOptions extends InsertOnceOptions {
   readonly client: ClickHouseClient
   readonly watch: QueryWatcher

@@ -1,6 +1,7 @@
 import type { ClickHouseClient } from '@clickhouse/client'
+import { publicReason } from './dead-letters.ts'
 import { ClickHouseError } from './insert-errors.ts'
-import { logsInsertSettings, logsTable } from './tables.ts'
+import { deadLettersTable, logsInsertSettings, logsTable } from './tables.ts'
 
 /** What one query may cost ClickHouse. */
 export interface ReadLimits {
@@ -56,12 +57,15 @@ export interface ReadOptions {
   readonly isUrgent?: boolean
 }
 
+/** What an operator sees of dead letters, of all projects: never a row. */
+const deadLettersSource = `FROM (SELECT id, project_id, failed_at, code, ${publicReason} AS reason FROM ${deadLettersTable})`
+
 /** Node rounds, and ClickHouse takes 0 as no limit. */
 const TIME_MIN_MS = 1
 
 /**
- * Reads entries. This is the only place that makes such queries: each of them concerns one project, changes nothing, has limits, and ends when
- * its connection is closed.
+ * Reads for users. This is the only place that makes such queries: each of them changes nothing, has limits, and ends when its connection is
+ * closed. A query of entries concerns one project.
  */
 export class LogReader {
   readonly #client: Pick<ClickHouseClient, 'query'>
@@ -74,17 +78,28 @@ export class LogReader {
   }
 
   /** @throws ReadLimitError, ReadUnavailableError, ClickHouseError, and the reason of the signal */
-  async *stream<Row>(
-    projectId: string,
-    { sql, first = 'true', parameters }: LogQuery,
+  stream<Row>(projectId: string, query: LogQuery, options: ReadOptions): AsyncGenerator<Row[]> {
+    const { sql, first = 'true', parameters } = query
+    const from = `FROM ${logsTable} PREWHERE (${first}) AND project_id = {project:String}`
+    return this.#send(sql(from), { ...parameters, project: projectId }, options)
+  }
+
+  /** @param sql without values of users @throws as `stream` */
+  async deadLetters<Row>(sql: (from: string) => string, options: ReadOptions): Promise<Row[]> {
+    return (await Array.fromAsync(this.#send<Row>(sql(deadLettersSource), {}, options))).flat()
+  }
+
+  async *#send<Row>(
+    query: string,
+    parameters: Readonly<Record<string, unknown>>,
     { signal, limits, isUrgent = false }: ReadOptions,
   ): AsyncGenerator<Row[]> {
     const { timeMs, rowsMax, bytesMax, memoryBytesMax } = { ...this.#limits, ...limits }
     signal.throwIfAborted()
     try {
       const result = await this.#client.query({
-        query: sql(`FROM ${logsTable} PREWHERE (${first}) AND project_id = {project:String}`),
-        query_params: { ...parameters, project: projectId },
+        query,
+        query_params: parameters,
         format: 'JSONEachRow',
         // A query of a user may be too long for a URL.
         use_multipart_params_auto: true,

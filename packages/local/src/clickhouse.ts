@@ -13,7 +13,7 @@ export interface ClickHouseOptions {
 
 const entry = fileURLToPath(new URL('clickhouse-server.ts', import.meta.url))
 const USERNAME = 'sluice'
-/** Of the query process: it can only read entries. */
+/** Of the query process: it can only read entries, and what dead letters have besides their rows. */
 const READER = 'sluice_reader'
 const DATABASE = 'sluice'
 
@@ -104,7 +104,10 @@ function usersConfig(password: string, readPassword: string): string {
       <networks><ip>127.0.0.1</ip></networks>
       <profile>reading</profile>
       <quota>default</quota>
-      <grants><query>GRANT SELECT ON ${DATABASE}.logs</query></grants>
+      <grants>
+        <query>GRANT SELECT ON ${DATABASE}.logs</query>
+        <query>GRANT SELECT(id, project_id, failed_at, code, reason) ON ${DATABASE}.dead_letters</query>
+      </grants>
     </${READER}>
   </users>
 </clickhouse>

@@ -55,6 +55,7 @@ export interface Installation extends Omit<Services, 'processes'> {
   readonly opsUrls: { readonly api: string; readonly worker: string; readonly query?: string }
   /** Of the query process, if there is one. */
   readonly queryUrl?: string
+  /** With the scopes `read` and `admin`. */
   readonly readKey?: string
   readonly prefix: string
   readonly projectId: string
@@ -93,7 +94,7 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
       return {
         projectId,
         apiKey,
-        readKey: await provisionProject(registry, projectId, earlier?.readKey, 'read'),
+        readKey: await provisionProject(registry, projectId, earlier?.readKey, ['read', 'admin']),
       }
     })
     const [api, worker, query] = await Promise.all([

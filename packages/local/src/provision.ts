@@ -85,15 +85,16 @@ export async function usableProject({ projects }: Registry, note: Note, earlierI
   }
 }
 
-/** Creates the project if it is missing, and a key unless `knownKey` is still active. @returns the active key */
+/** Creates the project if it is missing, and a key unless `knownKey` is still active and has the scopes. @returns the active key */
 export async function provisionProject(
   { projects, keys }: Registry,
   projectId: string,
   knownKey = '',
-  scope: Scope = 'ingest',
+  scopes: readonly Scope[] = ['ingest'],
 ) {
   if ((await projects.find(projectId)) === undefined) await projects.create(projectId)
   const record = await keys.find(hashApiKey(knownKey))
   const isActive = record?.projectId === projectId && keyState(record, Date.now()) === 'active'
-  return isActive ? knownKey : (await keys.create(projectId, { name: KEY_NAME, scopes: [scope] })).key
+  const isEnough = isActive && scopes.every((scope) => record.scopes.includes(scope))
+  return isEnough ? knownKey : (await keys.create(projectId, { name: KEY_NAME, scopes })).key
 }

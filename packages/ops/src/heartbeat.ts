@@ -35,6 +35,14 @@ export interface RecentLag {
   readonly maxS: number
 }
 
+/**
+ * What a process has counted since it started. An API: entries that it has accepted, and requests and entries that it has rejected. A worker: rows
+ * of the batches that it has confirmed.
+ */
+export type WorkCounts = Partial<
+  Readonly<Record<'accepted' | 'rejected' | 'stored' | 'deadLettered', number>>
+>
+
 export interface ProcessReport {
   readonly id: string
   readonly role: 'api' | 'worker' | 'query'
@@ -46,6 +54,7 @@ export interface ProcessReport {
   readonly chunksHeld?: number | undefined
   /** Of a worker. Undefined if it stored no chunk in the last minute. */
   readonly lag?: RecentLag | undefined
+  readonly counts?: WorkCounts | undefined
   /** Why it is not ready: the first reason of `/readyz`. Undefined if it is ready. */
   readonly notReady?: string | undefined
   readonly ageS: number
@@ -104,13 +113,13 @@ export interface HeartbeatOptions extends Pick<ProcessReport, 'role' | 'host' | 
   readonly processId: string
   readonly readiness: () => Readiness
   readonly queues: Pick<QueueReporter, 'canRead' | 'report' | 'update'>
-  readonly work?: () => Pick<ProcessReport, 'chunksHeld' | 'lag'>
+  readonly work?: () => Pick<ProcessReport, 'chunksHeld' | 'lag' | 'counts'>
   readonly monotonicMs: () => number
   readonly logger: Logger
 }
 
 /**
- * Records in Redis that this process exists, and whether it is ready, for `sluice status`. The same step renews the lease for the report
+ * Records in Redis that this process exists, and whether it is ready, for `sluice status` and the explorer. The same step renews the lease for the report
  * of the queues. Nothing else depends on it: a report that fails is only in the log at the level `debug`, and the next one follows.
  * Replicas do not have to confirm reports.
  *

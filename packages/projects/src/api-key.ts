@@ -39,8 +39,9 @@ function base62(value: bigint, digits: number): string {
   return result.padStart(digits, '0')
 }
 
-export type Scope = 'ingest' | 'read'
-export const scopeNames: readonly Scope[] = ['ingest', 'read']
+/** `admin` concerns the whole installation, whatever the project of the key is. */
+export type Scope = 'ingest' | 'read' | 'admin'
+export const scopeNames: readonly Scope[] = ['ingest', 'read', 'admin']
 
 /** A name is one cell of a table on a terminal. */
 const NAME_CHARACTERS_MAX = 200

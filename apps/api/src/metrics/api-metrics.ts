@@ -1,5 +1,5 @@
 import type { AddObserver } from '@sluice/queue'
-import type { Metrics } from '@sluice/ops'
+import type { Metrics, WorkCounts } from '@sluice/ops'
 import type { Authenticator } from '@sluice/access'
 import type { Intake } from '../intake/intake.ts'
 import type { BodyBudget } from '../overload/body-budget.ts'
@@ -49,6 +49,15 @@ export interface CountingParts {
   readonly intake: Pick<Intake, 'invalidEntries'>
   readonly overload: Pick<OverloadMonitor, 'status'>
   readonly bodies: Pick<BodyBudget, 'status'>
+}
+
+/** What the process reports about its work. */
+export function workCounts(
+  { accepted, rejected }: RequestCounts,
+  { invalidEntries }: Pick<Intake, 'invalidEntries'>,
+): WorkCounts {
+  const all = [...rejected, ...invalidEntries]
+  return { accepted, rejected: all.reduce((sum, [, count]) => sum + count, 0) }
 }
 
 type Read = Parameters<Metrics['counter']>[1]

@@ -1,4 +1,4 @@
-import { type ApiKeyRecord, keyState, type Registry, type Scope } from '@sluice/projects'
+import { type ApiKeyRecord, keyState, type Registry, type Scope, scopeNames } from '@sluice/projects'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
 import { JSON_OPTION, SLUICE, someOf, withConnections, withExamples } from '../options.ts'
@@ -34,7 +34,11 @@ export function define(keys: Command, context: Context): void {
     .description('create a key and print it; it cannot be shown again')
     .requiredOption('--project <id>', 'project that the key belongs to')
     .option('--name <text>', 'what the key is for')
-    .option('--scope <scope>', 'ingest (default), read or ingest,read', someOf<Scope>(['ingest', 'read']))
+    .option(
+      '--scope <scope>',
+      'ingest (default), read, admin, or some of them: ingest,read',
+      someOf(scopeNames),
+    )
     .option('--expires-in, --expires-at <when>', 'such as 90d, or an ISO 8601 time (default: never)', expiry)
     .option(...JSON_OPTION)
     .action(async ({ project, json, scope, ...rest }: CreateOptions) => {

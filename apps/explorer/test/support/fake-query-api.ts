@@ -6,7 +6,9 @@ import type { AddressInfo } from 'node:net'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { matcher, parseQuery } from '@sluice/query-language'
+import type { DeadLetterGroup, Retry } from '../../src/pipeline.ts'
 import { type FakeEntry, fakeEntry, randomFrom } from './fake-entries.ts'
+import { fakeGroups, fakePipeline, fakeRetry } from './fake-pipeline.ts'
 
 const dist = fileURLToPath(new URL('../../dist', import.meta.url))
 const SAMPLED = 2000
@@ -71,6 +73,14 @@ export class FakeQueryApi {
   tailRate = 20
   /** What happens before each answer of an operation. */
   before: (operation: string) => Promise<void> | void = () => undefined
+  /** Of the key of every session. */
+  scopes: readonly string[] = ['read', 'admin']
+  isInTrouble = false
+  groups: DeadLetterGroup[] = []
+  /** A retry ends at the second answer that has it. */
+  retry: Retry | null = null
+  /** The bodies of retries. */
+  readonly asked: unknown[] = []
   readonly #random = randomFrom(7)
   /** The last selection: the pages of a list ask for the same one. */
   #selected: { readonly key: string; readonly entries: FakeEntry[] } = { key: '', entries: [] }
@@ -107,7 +117,10 @@ export class FakeQueryApi {
         throw new Refusal(401, 'unauthorized', 'The key is not valid')
       await this.before(operation)
       if (operation === 'tail') return this.#tail(url.searchParams, request, response)
-      const body = operation === 'session' ? '{"project_id":"demo"}' : this.#read(operation, url.searchParams)
+      const body =
+        operation === 'session'
+          ? JSON.stringify({ project_id: 'demo', scopes: this.scopes })
+          : await this.#answerTo(operation, url.searchParams, request)
       response.writeHead(200, { 'content-type': 'application/json' }).end(body)
     } catch (error) {
       const refusal = error instanceof Refusal ? error : new Refusal(500, 'internal', String(error))
@@ -128,16 +141,14 @@ export class FakeQueryApi {
   }
 
   async #signIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    let body = ''
-    for await (const piece of request) body += String(piece)
-    if ((JSON.parse(body) as { key?: string }).key !== READ_KEY)
+    if ((JSON.parse(await textOf(request)) as { key?: string }).key !== READ_KEY)
       throw new Refusal(401, 'unauthorized', 'The key is not valid')
     response
       .writeHead(200, {
         'content-type': 'application/json',
         'set-cookie': 'session=1; Path=/; HttpOnly; SameSite=Strict',
       })
-      .end('{"project_id":"demo"}')
+      .end(JSON.stringify({ project_id: 'demo', scopes: this.scopes }))
   }
 
   #matches(text: string): (entry: FakeEntry) => boolean {
@@ -159,6 +170,27 @@ export class FakeQueryApi {
     )
     this.#selected = { key, entries: entries.toReversed() }
     return this.#selected.entries
+  }
+
+  async #answerTo(operation: string, parameters: URLSearchParams, request: IncomingMessage): Promise<string> {
+    if (operation === 'pipeline') return JSON.stringify(fakePipeline(Date.now(), this.isInTrouble))
+    if (operation === 'dead-letters/retry') {
+      const choice = JSON.parse(await textOf(request)) as Retry['choice']
+      this.asked.push(choice)
+      this.retry = fakeRetry(choice, 'waiting', 0)
+      return JSON.stringify({ retry: this.retry })
+    }
+    if (operation !== 'dead-letters') return this.#read(operation, parameters)
+    const total = this.groups.reduce((sum, { count }) => sum + count, 0)
+    const answer = JSON.stringify({ total, groups: this.groups, retry: this.retry })
+    if (this.retry?.state === 'waiting') this.#endRetry(this.retry.choice)
+    return answer
+  }
+
+  #endRetry(choice: Retry['choice']): void {
+    const group = this.groups.find((each) => 'code' in choice && each.code === choice.code)
+    this.retry = fakeRetry(choice, 'done', group?.count ?? 1)
+    this.groups = this.groups.filter((each) => each !== group)
   }
 
   #read(operation: string, parameters: URLSearchParams): string {
@@ -246,6 +278,12 @@ export class FakeQueryApi {
   }
 }
 
+async function textOf(request: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const piece of request) text += String(piece)
+  return text
+}
+
 function histogramOf(entries: readonly FakeEntry[], parameters: URLSearchParams): object {
   const [fromMs, untilMs] = [
     Date.parse(parameters.get('from') ?? ''),
@@ -276,6 +314,9 @@ export function fakeHour(nowMs: number, count = 9000): FakeEntry[] {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const address = await new FakeQueryApi().listen(Number(process.argv[2] ?? 4400))
+  const api = new FakeQueryApi()
+  api.isInTrouble = process.argv.includes('--trouble')
+  if (api.isInTrouble) api.groups = fakeGroups(Date.now())
+  const address = await api.listen(Number(process.argv[2] ?? 4400))
   process.stdout.write(`${address} with the key ${READ_KEY}\n`)
 }

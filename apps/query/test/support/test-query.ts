@@ -2,13 +2,15 @@ import { Authenticator } from '@sluice/access'
 import { authenticatorOptions, FakeRegistry } from '@sluice/access/testing'
 import { type ClickHouseClient, LogReader, type ReadLimits } from '@sluice/clickhouse'
 import { Metrics } from '@sluice/ops'
-import { type Project, Sessions } from '@sluice/projects'
+import { type Project, type Scope, Sessions } from '@sluice/projects'
 import { createLogger, processClock, Semaphore } from '@sluice/runtime'
 import type { FastifyInstance } from 'fastify'
 import { randomUUID, randomUUIDv7 } from 'node:crypto'
 import { ReadAccess } from '../../src/access.ts'
 import { buildApp } from '../../src/app.ts'
 import type { ExplorerFiles } from '../../src/explorer.ts'
+import type { OperatorDependencies } from '../../src/operator-routes.ts'
+import { Problem } from '../../src/problems.ts'
 import { exportQueries } from '../../src/query-metrics.ts'
 import { QuerySlots } from '../../src/query-slots.ts'
 import { Tails } from '../../src/tail/tails.ts'
@@ -40,6 +42,10 @@ class FakeRedis {
   del = async (key: string): Promise<number> => Number(this.values.delete(key))
 }
 
+function notKnown(): never {
+  throw new Problem('queue_unavailable')
+}
+
 /** The query API with a real ClickHouse. */
 export class TestQuery {
   readonly registry = new FakeRegistry()
@@ -62,7 +68,9 @@ export class TestQuery {
       explorer = new Map(),
       slots = new QuerySlots(16, 16),
       timeMaxMs = 20_000,
-    }: {
+      pipeline = { read: notKnown },
+      retries = { ask: notKnown, read: notKnown },
+    }: Partial<Pick<OperatorDependencies, 'pipeline' | 'retries'>> & {
       limits?: Partial<ReadLimits>
       explorer?: ExplorerFiles
       slots?: QuerySlots
@@ -89,7 +97,13 @@ export class TestQuery {
       completePoint,
       slots,
       tails: this.tails,
-      metrics: exportQueries(this.metrics, { slots, tails: this.tails, lag: { seconds: undefined } }),
+      pipeline,
+      retries,
+      metrics: exportQueries(this.metrics, {
+        slots,
+        tails: this.tails,
+        pipeline: { completeBehindS: undefined },
+      }),
       timeMaxMs,
       explorer,
       wallMs: Date.now,
@@ -101,9 +115,9 @@ export class TestQuery {
   }
 
   /** @returns a new project, and a key with which it can be read */
-  addProject(): { project: Project; key: string; keyHash: string } {
+  addProject(scopes: readonly Scope[] = ['read']): { project: Project; key: string; keyHash: string } {
     const project = this.registry.addProject({ id: `p-${randomUUID().slice(0, 8)}` })
-    return { project, ...this.registry.addKey({ projectId: project.id, scopes: ['read'] }) }
+    return { project, ...this.registry.addKey({ projectId: project.id, scopes }) }
   }
 
   async listen(): Promise<void> {

@@ -21,5 +21,7 @@ export function installationNames(prefix: string) {
     processTimesKey: `{${prefix}}:process-times`,
     /** What the processes reported: see `Heartbeat`. */
     processesKey: `{${prefix}}:processes`,
+    /** The last retry of dead letters that an operator asked for: see `RetryRequests`. */
+    retryKey: `{${prefix}}:retry`,
   }
 }
