@@ -124,41 +124,26 @@ export function readBlocks(bytes: Buffer): Block[] | undefined {
   return blocks
 }
 
+/** The rows of blocks as one block. */
+function joinBlocks(blocks: readonly Block[]): Block {
+  const [first] = blocks
+  if (first !== undefined && blocks.length === 1) return first
+  const rows = blocks.reduce((sum, block) => sum + block.rows, 0)
+  return {
+    rows,
+    columns: rowColumns.map((_name, i) => Buffer.concat(blocks.map(({ columns }) => columns[i] as Buffer))),
+  }
+}
+
 /**
  * The rows of blocks that follow each other, as one block.
  *
  * @throws RangeError if the bytes are not blocks
  */
 export function readJoined(bytes: Buffer): Block {
-  const reader = new Reader(bytes)
-  let rows = 0
-  /** Where the parts of each column begin and end. */
-  const parts = columnCodecs.map((): number[] => [])
-  while (reader.at < bytes.length) {
-    rows += reader.number()
-    const lengths = columnCodecs.map(() => reader.number())
-    for (const [i, length] of lengths.entries()) parts[i]?.push(reader.at, (reader.at += length))
-  }
-  if (reader.at !== bytes.length) throw new RangeError('the bytes are not blocks')
-  const joined = Buffer.allocUnsafe(bytes.length)
-  let to = 0
-  const columns = parts.map((ends) => {
-    const start = to
-    for (let i = 0; i < ends.length; i += 2) to = append(joined, to, bytes, ends[i] ?? 0, ends[i + 1] ?? 0)
-    return joined.subarray(start, to)
-  })
-  return { rows, columns }
-}
-
-/** The parts of requests with one entry have fewer bytes. The call that copies them takes longer than this loop. */
-const COPIED_BYTES_MIN = 64
-
-/** @returns the end of the copy */
-function append(target: Buffer, to: number, source: Buffer, from: number, end: number): number {
-  if (end - from < COPIED_BYTES_MIN)
-    for (let at = from; at < end; at += 1) target[to + at - from] = source[at] ?? 0
-  else source.copy(target, to, from, end)
-  return to + end - from
+  const blocks = readBlocks(bytes)
+  if (blocks === undefined) throw new RangeError('the bytes are not blocks')
+  return joinBlocks(blocks)
 }
 
 const RECEIVED_AT = rowColumns.indexOf('received_at')
@@ -184,8 +169,7 @@ export function receivedFrom(ms: number, { rows, columns }: Block): Block {
 
 /** A block as bytes. */
 export function writeBlock({ rows, columns }: Block): Buffer {
-  const numbers = [rows, ...columns.map(({ length }) => length)]
-  return Buffer.concat([Buffer.from(numbers.flatMap(encodeNumber)), ...columns])
+  return Buffer.concat([...[rows, ...columns.map(({ length }) => length)].map(encodeNumber), ...columns])
 }
 
 /** The values of a column as they are in rows of text. */
@@ -220,11 +204,11 @@ export function keysOfBlock(block: Block): RowKey[] {
   }))
 }
 
-function encodeNumber(number: number): number[] {
+function encodeNumber(number: number): Buffer {
   const bytes: number[] = []
   let rest = number
   for (; rest > 0x7f; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) + 0x80)
-  return [...bytes, rest]
+  return Buffer.from([...bytes, rest])
 }
 
 const encodeName = (name: string): Buffer => Buffer.from(`${String.fromCharCode(name.length)}${name}`)
@@ -244,7 +228,7 @@ const heads = rowColumns.map((name) =>
  */
 export function* insertBody(blocks: readonly Block[]): Generator<Buffer> {
   const rows = blocks.reduce((sum, block) => sum + block.rows, 0)
-  yield store(Buffer.from([rowColumns.length, rows].flatMap(encodeNumber)))
+  yield store(Buffer.concat([encodeNumber(rowColumns.length), encodeNumber(rows)]))
   for (const [column, head] of heads.entries()) {
     yield head
     for (const { columns } of blocks) yield columns[column] as Buffer

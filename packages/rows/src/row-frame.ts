@@ -33,16 +33,11 @@ const COLUMNS = 3
  */
 const COLUMNS_BYTES_MIN = 100_000
 
-/** Below this size, compression saves a third at most, and takes ten times as long as the rest of packing: a lone entry would wait for it. */
-const COMPRESSED_BYTES_MIN = 1_000
-
 /** Makes the frame of a block. */
 export function compressBlock({ rows, columns }: Block): Buffer {
   const bytes = columns.reduce((sum, { length }) => sum + length, 0)
-  if (bytes < COLUMNS_BYTES_MIN) {
-    const pack = bytes < COMPRESSED_BYTES_MIN ? store : compress
-    return Buffer.concat([Buffer.of(BLOCK), pack(writeBlock({ rows, columns }))])
-  }
+  if (bytes < COLUMNS_BYTES_MIN)
+    return Buffer.concat([Buffer.of(BLOCK), compress(writeBlock({ rows, columns }))])
   // Values that were damaged would be taken for those of other chunks.
   const frames = columns.map((column) => compress(column, { [constants.ZSTD_c_checksumFlag]: 1 }))
   return Buffer.concat([Buffer.of(COLUMNS), writeBlock({ rows, columns: frames })])
