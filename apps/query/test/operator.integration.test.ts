@@ -320,6 +320,7 @@ describe('the pipeline', () => {
       pid: 7,
       version: '1.2.3',
       readiness: () => ({ ready: true, reasons: [] }),
+      queues: { canRead: true, report: undefined, update: async () => undefined },
       work: () => ({ counts: { ...counts }, lag: { chunks: 1, meanS: 0.5, maxS: 1.5 } }),
       monotonicMs: () => 0,
       logger,

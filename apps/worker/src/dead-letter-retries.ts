@@ -13,7 +13,7 @@ export interface DeadLetterRetriesOptions {
 /** Retries the dead letters that operators choose in the explorer, as `sluice dead-letters retry` does. */
 export class DeadLetterRetries extends RegularCheck<DeadLetterRetriesOptions> {
   /** A person waits. It costs Redis a look at one key. */
-  protected readonly intervalMs = 2_000
+  protected override readonly intervalMs = 2_000
   #isStopping = false
 
   override stop(): void {
