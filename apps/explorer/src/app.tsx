@@ -12,17 +12,8 @@ import { nextTheme, pipelineKeys, shortcuts } from './shortcuts.ts'
 import { TimeControls } from './time-controls.tsx'
 import { duration, wallTime } from './times.ts'
 import { writeView } from './view.ts'
-import {
-  count,
-  EntryText,
-  Icon,
-  IconButton,
-  plural,
-  Popover,
-  type Shared,
-  SharedContext,
-  useShared,
-} from './ui.tsx'
+import { EntryText, Icon, IconButton, Popover, type Shared, SharedContext, useShared } from './ui.tsx'
+import { count, plural } from './visible-text.ts'
 
 /** At once, and again after a sign-out: `autofocus` comes with the next frame, and once for a page. */
 const takeFocus = (element: HTMLElement | null): void => element?.focus()

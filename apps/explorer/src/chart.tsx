@@ -4,7 +4,8 @@ import { barsOf, type Bucket, niceMax, rangeBetween, ticksOf, timeOf, xOf } from
 import { levelOrder } from './entry.ts'
 import { hasTerm, termOf } from './query-text.ts'
 import { DAY_MS, duration, type TimeRange, wallTime } from './times.ts'
-import { count, plural, useShared } from './ui.tsx'
+import { useShared } from './ui.tsx'
+import { count, plural } from './visible-text.ts'
 
 const AXIS_HEIGHT = 16
 const TICK_GAP = 90

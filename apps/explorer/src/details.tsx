@@ -2,7 +2,8 @@ import { useSignal } from '@preact/signals'
 import { correlationOf, type Entry, isTree, leavesOf, textOf } from './entry.ts'
 import type { Explorer } from './explorer.ts'
 import { duration, offsetLabel, wallTime } from './times.ts'
-import { count, EntryText, Icon, IconButton, moveFocus, plural, useShared } from './ui.tsx'
+import { EntryText, Icon, IconButton, moveFocus, useShared } from './ui.tsx'
+import { count, plural } from './visible-text.ts'
 
 /** Metadata can have ten thousand members: more are drawn when they are asked for. */
 const MEMBERS_DRAWN = 100

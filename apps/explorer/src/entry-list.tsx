@@ -3,7 +3,8 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { type Entry, fieldOf, textOf } from './entry.ts'
 import type { Explorer } from './explorer.ts'
 import { DAY_MS, duration, presets, wallTime } from './times.ts'
-import { count, EntryText, IconButton, plural, useShared } from './ui.tsx'
+import { EntryText, IconButton, useShared } from './ui.tsx'
+import { count, plural } from './visible-text.ts'
 import { drawnRows, nearsEnd, topToShow } from './window.ts'
 
 const ROW_HEIGHT = 22

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { hasTerm, termOf } from './query-text.ts'
-import { count, EntryText, Icon, IconButton, moveFocus, useShared } from './ui.tsx'
+import { EntryText, Icon, IconButton, moveFocus, useShared } from './ui.tsx'
+import { count } from './visible-text.ts'
 
 /** More names than anyone reads: the filter above them finds the others. */
 const NAMES_MAX = 100

@@ -4,7 +4,8 @@ import { Problem } from './api.ts'
 import { niceMax } from './bars.ts'
 import * as pipeline from './pipeline.ts'
 import { duration, wallTime } from './times.ts'
-import { count, EntryText, plural, Popover, useShared } from './ui.tsx'
+import { EntryText, Popover, useShared } from './ui.tsx'
+import { count, plural } from './visible-text.ts'
 
 const HISTORY_MS = 900_000
 

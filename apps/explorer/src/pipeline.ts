@@ -1,7 +1,7 @@
 import { type Signal, signal } from '@preact/signals'
 import { type Api, Problem } from './api.ts'
 import { duration } from './times.ts'
-import { plural } from './ui.tsx'
+import { plural } from './visible-text.ts'
 
 type Rates = Readonly<Record<string, number>> | null
 export type Shard = Readonly<Record<ShardNumber, number>> & {

@@ -3,7 +3,8 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { Counts } from './api.ts'
 import { parseQuery, type QueryError } from '@sluice/query-language'
 import { completionAt, quoted, tokensOf } from './query-text.ts'
-import { count, EntryText, Icon, useShared } from './ui.tsx'
+import { EntryText, Icon, useShared } from './ui.tsx'
+import { count } from './visible-text.ts'
 
 interface Suggestion {
   readonly text: string

@@ -32,10 +32,6 @@ export function useShared(): Shared {
   return shared
 }
 
-export const count = (value: number): string => value.toLocaleString('en')
-export const plural = (value: number, one: string, many: string): string =>
-  `${count(value)} ${value === 1 ? one : many}`
-
 const shapes = {
   search: 'M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9M10.5 10.5 14 14',
   star: 'm8 1.8 1.9 4 4.3.6-3.1 3 .8 4.4L8 11.7l-3.9 2.1.8-4.4-3.1-3 4.3-.6z',

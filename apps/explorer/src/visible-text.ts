@@ -48,3 +48,7 @@ export function piecesOf(text: string, marks: readonly string[] = [], oneLine = 
   if (at < text.length) pieces.push(...markedPieces(text.slice(at), marks))
   return pieces
 }
+
+export const count = (value: number): string => value.toLocaleString('en')
+export const plural = (value: number, one: string, many: string): string =>
+  `${count(value)} ${value === 1 ? one : many}`

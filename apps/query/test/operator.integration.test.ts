@@ -330,10 +330,13 @@ describe('the pipeline', () => {
     const reading = async (): Promise<State> => {
       const before = (await stateOf().catch(() => undefined))?.['at']
       await expect
-        .poll(async () => {
-          pipeline.runNow()
-          return (await stateOf().catch(() => undefined))?.['at'] ?? before
-        })
+        .poll(
+          async () => {
+            pipeline.runNow()
+            return (await stateOf().catch(() => undefined))?.['at'] ?? before
+          },
+          { timeout: 20_000 },
+        )
         .not.toBe(before)
       return stateOf()
     }
