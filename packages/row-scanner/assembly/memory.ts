@@ -74,8 +74,9 @@ export const COLUMN_ROOM: i32 = 2 * BODY_BYTES_MAX
 /** A hash table for the names of large objects: see `names.ts`. At most a fifth of the bytes of a body are names. */
 export const TABLE: i32 = COLUMNS + COLUMNS_MAX * COLUMN_ROOM + SLACK
 export const TABLE_SLOTS: i32 = 2_097_152
+export const SLOT_BYTES: i32 = 12
 /** The addresses of the names of unknown fields in the current entry; of Loki, those of labels and of structured metadata. i32 each. */
-export const UNKNOWN: i32 = TABLE + TABLE_SLOTS * 8
+export const UNKNOWN: i32 = TABLE + TABLE_SLOTS * SLOT_BYTES
 /**
  * The members of the current record, and those of its metadata: see `loggers/members.ts`. i32 each. Of OTLP, the first
  * area has the body of the current record.

@@ -1,6 +1,6 @@
 import { copy, firstOf, isEqual, QUOTE } from './bytes'
 import { writeInteger } from './integers'
-import { NAMES, TABLE, TABLE_SLOTS } from './memory'
+import { NAMES, SLOT_BYTES, TABLE, TABLE_SLOTS } from './memory'
 import { decode, ESCAPED, LONE } from './strings'
 import { HASH_MASK, NAME, Node, NODE_BYTES, REPEATED, Tape } from './tape'
 
@@ -71,8 +71,9 @@ class Slot {
   generation!: i32
   /** The address of a name. */
   name!: i32
+  /** The last number that was tried for it. */
+  number!: i32
 }
-const SLOT_BYTES: i32 = 8
 /** Slots of other generations are empty. */
 let generation: i32 = 0
 let mask: i32 = 0
@@ -107,7 +108,15 @@ export class Taken {
     if (slot.generation === generation) return false
     slot.generation = generation
     slot.name = address
+    slot.number = 1
     return true
+  }
+
+  /** The next number for a name that is taken. None is tried twice: a body may have thousands of members with one name. */
+  static nextNumber(name: Node): i32 {
+    const slot = slotOf(name)
+    slot.number += 1
+    return slot.number
   }
 }
 

@@ -161,6 +161,10 @@ const anyEntry = fc
           .tuple(anyName, anyBytes)
           .map(([name, value]) => bytesField(3, bytesField(1, Buffer.from(name)), bytesField(2, value))),
       },
+      // More of them than there are numbers.
+      fc
+        .array(fc.constantFrom('', '_2', 'a', 'a_2', 'a_2_2', 'b'), { maxLength: 40, size: 'large' })
+        .map((names) => Buffer.concat(names.map((name) => bytesField(3, bytesField(1, Buffer.from(name)))))),
       anyUnknown,
     ),
     { maxLength: 7 },
@@ -360,6 +364,9 @@ const oneLine = (stream: unknown, line: readonly unknown[] = ['0', 'x']): Buffer
   push({ stream, values: [line] })
 const labelled = (labels: string): Buffer => bytesField(1, bytesField(1, Buffer.from(labels)), bytesField(2))
 const longLabels = (bytes: number): string => `{a="${'x'.repeat(bytes - 'a'.length)}"}`
+const taken = Object.fromEntries(Object.keys(stringsOf(64)).map((name) => [name, 'other']))
+const takenFrom = (from: number, end: number): object =>
+  Object.fromEntries(Object.entries(taken).slice(from, end))
 const nested = (levels: number): unknown => (levels === 0 ? 1 : [nested(levels - 1)])
 
 it('half of a surrogate pair becomes U+FFFD, also in labels whose names are taken', () => {
@@ -378,8 +385,11 @@ describe('what is above a limit is repaired, and marked', () => {
     ['64 labels', oneLine(stringsOf(64)), true, undefined],
     ['65 labels', oneLine(stringsOf(65)), true, 'too_many_names'],
     ['5,000 labels', oneLine(stringsOf(5_000)), true, 'too_many_names'],
-    ['16 labels with one name', labelled(`{${'level="info",'.repeat(16)}}`), false, undefined],
-    ['17 labels with one name', labelled(`{${'level="info",'.repeat(17)}}`), false, 'too_many_names'],
+    // Each number is tried once: otherwise the sixteen numbers would be enough for six labels.
+    ['17 labels with one name', labelled(`{${'level="info",'.repeat(17)}}`), false, undefined],
+    ['18 labels with one name', labelled(`{${'level="info",'.repeat(18)}}`), false, 'too_many_names'],
+    ['16 labels with names of metadata', oneLine(stringsOf(16), ['0', 'x', taken]), true, undefined],
+    ['17 labels with names of metadata', oneLine(stringsOf(17), ['0', 'x', taken]), true, 'too_many_names'],
     ['256 names with the labels', oneLine(stringsOf(50), ['0', 'x', stringsOf(256)]), true, undefined],
     ['257 names with the labels', oneLine({ a: '' }, ['0', 'x', stringsOf(256)]), true, 'too_many_names'],
     ['5,000 names', oneLine({}, ['0', 'x', stringsOf(5_000)]), true, 'too_many_names'],
@@ -433,7 +443,7 @@ describe('what is above a limit is repaired, and marked', () => {
   })
 })
 
-it('a label goes if the numbers up to 16 do not make a new name for it', () => {
+it('a label goes if sixteen numbers do not make a new name for it', () => {
   const stream = Object.fromEntries(
     ['a', ...Array.from({ length: 250 }, (_, i) => `a_${i + 2}`)].map((name) => [name, '']),
   )
@@ -441,6 +451,26 @@ it('a label goes if the numbers up to 16 do not make a new name for it', () => {
   const body = push({ stream, values: [['0', 'x'], ...values] })
   expect(scan(body, true).rows?.split('\n')[1]).toContain('"sluiceRepaired":["too_many_names"]')
   expect(scan(body, true)).toEqual(lokiReference(body, true, prefix))
+})
+
+it('a number makes no name of another label, also if metadata has many names', () => {
+  const names = 'a b c d e f g h'.split(' ')
+  const stream = Object.fromEntries(names.flatMap((name) => [name, `${name}_2`]).map((name) => [name, '']))
+  const metadata = { ...stringsOf(16), ...Object.fromEntries(names.map((name) => [name, 'other'])) }
+  const body = oneLine(stream, ['0', 'x', metadata])
+  expect(scan(body, true)).toEqual(lokiReference(body, true, prefix))
+})
+
+it.each([
+  [6, 16, false],
+  [7, 16, true],
+])('a line has sixteen numbers, ten for metadata and %i for its record', (names, numbers, isMarked) => {
+  const body = oneLine(stringsOf(20), ['0', JSON.stringify(takenFrom(10, 10 + names)), takenFrom(0, 10)])
+  const outcome = scan(body, true, true)
+  const { rows = '' } = outcome
+  expect(rows.match(/"l\d+_2":/g)).toHaveLength(numbers)
+  expect(rows.includes('too_many_names')).toBe(isMarked)
+  expect(withValues(outcome)).toEqual(withValues(lokiReference(body, true, prefix, true)))
 })
 
 it.each<[string, Buffer, RegExp]>([

@@ -52,10 +52,10 @@ export class Mapper {
     Mapper.clear((Node.of(object).next - object) / NODE_BYTES)
   }
 
-  /** @param names of the record and of its metadata, at most @param numberMax the largest number that one may get */
-  static clear(names: i32, numberMax: i32 = i32.MAX_VALUE): void {
+  /** @param names of the record and of its metadata, at most */
+  static clear(names: i32): void {
     record.clear(RECORD, names + MORE_NAMES)
-    kept.clear(KEPT, names + MORE_NAMES, numberMax)
+    kept.clear(KEPT, names + MORE_NAMES)
   }
 
   /** Begins a record without members. */

@@ -34,15 +34,15 @@ export class Members {
   /** How many members it may get: only then are names found by the table. Further ones go. */
   room!: i32
   isIndexed!: bool
-  /** The largest number that a name may get. A member that would need a larger one goes. */
-  private numberMax!: i32
+  /** How many numbers may still be tried. A member that would need another one goes. */
+  numbersLeft!: i32
 
-  clear(start: i32, room: i32, numberMax: i32 = i32.MAX_VALUE): void {
+  clear(start: i32, room: i32, numbersMax: i32 = i32.MAX_VALUE): void {
     this.first = start
     this.last = start
     this.room = room
     this.isIndexed = false
-    this.numberMax = numberMax
+    this.numbersLeft = numbersMax
   }
 
   get count(): i32 {
@@ -66,12 +66,8 @@ export class Members {
    */
   @inline
   add(name: i32, known: i32 = this.last): void {
-    if (known === this.first || this.same(name, known) === 0) {
-      this.put(name)
-      return
-    }
-    this.index()
-    this.put(this.numbered(Node.of(name)))
+    const isNew = known === this.first || this.same(name, known) === 0
+    this.put(isNew ? name : this.numbered(Node.of(name)))
   }
 
   /** Adds a member after all others, without the table. */
@@ -122,19 +118,21 @@ export class Members {
     this.isIndexed = true
   }
 
-  /** Adds the name with the first number that makes it a new one to the tape. @returns 0 if the number would be too large */
+  /** Adds the name with the first number that makes it a new one to the tape. @returns 0 if no number may be tried any more */
   numbered(name: Node): i32 {
+    this.index()
     const node = Tape.end
     const text = Names.mark
-    let number = 2
-    while (this.same(addNumbered(name, number), this.last, i32.MAX_VALUE) !== 0) {
+    while (this.numbersLeft > 0) {
+      this.numbersLeft -= 1
+      if (Taken.take(addNumbered(name, Taken.nextNumber(name)))) {
+        Node.of(node).next = name.next
+        return node
+      }
       Tape.end = node
       Names.rewind(text)
-      number += 1
-      if (number > this.numberMax) return 0
     }
-    Node.of(node).next = name.next
-    return node
+    return 0
   }
 }
 export const MEMBERS_BYTES: i32 = 20

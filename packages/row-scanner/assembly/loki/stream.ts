@@ -23,10 +23,8 @@ import { readInner } from '../text'
 const LABELS_MAX: i32 = 64
 /** Loki's own limits allow about 46 KiB. */
 const LABELS_BYTES_MAX: i32 = 16_384
-/** A name gets numbers from 2 to this one: each line of a stream may have names that its labels have. */
-const NUMBER_MAX: i32 = 16
-/** More numbered names are found in the table. */
-const FEW_NUMBERED: i32 = 8
+/** How many numbers are tried for a line, and for the labels of a stream: each of 16,384 short lines may have names that its labels have. */
+const NUMBERS_MAX: i32 = 16
 /** The start of the year 2262. */
 const END_NS: u64 = 9_214_646_400_000_000_000
 const NS_PER_US: u64 = 1_000
@@ -60,7 +58,7 @@ export class Stream {
 
   /** Begins the labels of a stream. They are added to `labels`. */
   static begin(): void {
-    labels.clear(UNKNOWN, LABELS_MAX, NUMBER_MAX)
+    labels.clear(UNKNOWN, LABELS_MAX, NUMBERS_MAX)
     Metadata.faults = 0
   }
 
@@ -90,7 +88,7 @@ export class Stream {
   static beginLine(): void {
     Mapper.open()
     Metadata.faults = Stream.faults
-    pairs.clear(labels.last, NAMES_MAX, NUMBER_MAX)
+    pairs.clear(labels.last, NAMES_MAX, NUMBERS_MAX)
   }
 
   /**
@@ -118,6 +116,7 @@ export class Stream {
     use(columns.service, SERVICE_ROLES, ENVIRONMENT_ROLES)
     use(columns.environment, ENVIRONMENT_ROLES, ROLES_END)
     if (Draft.valueOf(columns.level) === 0) Draft.set(columns.level, levelNode(LOG))
+    kept.numbersLeft = pairs.numbersLeft
     join(kept, pairs)
     if (nanos % NS_PER_US !== 0) kept.addLast(named(TIME_UNIX_NANO, addDigits(nanos)))
     if (level !== 0 && !isExact(reading)) kept.addLast(named(ORIGINAL_LEVEL, Node.of(level).next))
@@ -132,7 +131,7 @@ export class Stream {
 /** Makes the draft of a line, with what it says itself. */
 function mapLine(message: i32, timeUs: i64): void {
   const line = Stream.hasRecords ? recordIn(Node.of(message)) : 0
-  Mapper.clear(pairs.count + (line === 0 ? 0 : (Node.of(line).next - line) / NODE_BYTES), NUMBER_MAX)
+  Mapper.clear(pairs.count + (line === 0 ? 0 : (Node.of(line).next - line) / NODE_BYTES))
   Draft.clear()
   if (line === 0) return Draft.set(columns.message, message)
   record.addAll(line)
@@ -157,20 +156,20 @@ function join(to: Members, from: Members): void {
     to.last = from.last
     return
   }
-  let bits: u64 = to.isIndexed ? u64.MAX_VALUE : 0
+  let bits: u64 = 0
   for (let at = to.first; at < known; at += 4) bits |= bitOf(load<i32>(at))
   let end = COMMON
   for (let at = from.first; at < from.last; at += 4) {
     const name = load<i32>(at)
     if (Node.of(name).has(USED)) continue
-    const same = (bits & bitOf(name)) === 0 ? 0 : to.same(name, known)
+    // If there is a table, it gets each new name: a number could make the same one.
+    const same = !to.isIndexed && (bits & bitOf(name)) === 0 ? 0 : to.same(name, known)
     if (same === 0) to.put(name)
     else if (!isSameValue(Node.of(Node.of(name).next), Node.of(Node.of(same).next))) {
       store<i32>(end, name)
       end += 4
     }
   }
-  if (end - COMMON > FEW_NUMBERED * 4) to.index()
   for (let at = COMMON; at < end; at += 4) to.put(to.numbered(Node.of(load<i32>(at))))
 }
 

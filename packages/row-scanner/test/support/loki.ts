@@ -32,6 +32,14 @@ interface Stream {
 interface Repaired {
   readonly members: readonly Member[]
   readonly faults: Faults
+  /** How many numbers may still be tried. */
+  readonly numbersLeft: number
+}
+
+/** The numbers for names that are taken. */
+interface Numbers {
+  left: number
+  readonly last: Map<string, number>
 }
 
 interface Line {
@@ -48,7 +56,7 @@ export interface LokiOutcome {
 
 const PAIRS_MAX = 288
 const LABELS_MAX = 64
-const NUMBER_MAX = 16
+const NUMBERS_MAX = 16
 const LABELS_BYTES_MAX = 16_384
 const END_NS = BigInt(Date.UTC(2262, 0, 1)) * 1_000_000n
 
@@ -92,7 +100,7 @@ const usable: Readonly<Record<keyof typeof roles, (value: string) => boolean>> =
 }
 
 function rowOf(
-  { nanos: sent, message, metadata: { members: metadata, faults: ofLine } }: Line,
+  { nanos: sent, message, metadata: { members: metadata, faults: ofLine, numbersLeft } }: Line,
   { members: labels, faults: ofStream }: Repaired,
   prefix: TextPrefix,
   hasRecords: boolean,
@@ -101,9 +109,10 @@ function rowOf(
   const nanos = sent !== undefined && sent < END_NS ? sent : 0n
   if (nanos !== sent) faults.add('invalid_timestamp')
   const all = [...metadata]
+  const numbers: Numbers = { left: numbersLeft, last: new Map() }
   const add = (member: Member): void => {
     const { name } = member
-    const free = freeName(new Set(all.map((other) => other.name)), name)
+    const free = freeName(new Set(all.map((other) => other.name)), name, numbers)
     if (free === undefined) faults.add('too_many_names')
     else all.push(free === name ? member : { ...member, name: free, nameText: JSON.stringify(free) })
   }
@@ -130,6 +139,7 @@ function rowOf(
   const service = column('service')
   const environment = column('environment')
   const added = all.splice(0).filter((member) => !used.has(member))
+  numbers.last.clear()
   all.push(...(own?.metadata ?? []))
   const isOwn = new Map(all.map((member) => [member.name, member.value]))
   all.push(...added.filter(({ name }) => !isOwn.has(name)))
@@ -277,15 +287,16 @@ function membersOf(value: Value | undefined): readonly Member[] | undefined {
 }
 
 /** The first members of so many. */
-function first(members: readonly Member[], count: number): { members: readonly Member[]; faults: Faults } {
+function first(members: readonly Member[], count: number): Repaired {
   return {
     members: members.slice(0, count),
+    numbersLeft: NUMBERS_MAX,
     faults: new Set(members.length > count ? ['too_many_names'] : []),
   }
 }
 
 /** The labels that fit. */
-function shortened({ members, faults }: Repaired, bytesOf: (value: Value) => number): Repaired {
+function shortened({ members, faults, numbersLeft }: Repaired, bytesOf: (value: Value) => number): Repaired {
   let bytes = 0
   const kept: Member[] = []
   for (const member of members) {
@@ -296,7 +307,7 @@ function shortened({ members, faults }: Repaired, bytesOf: (value: Value) => num
       kept.push(member)
     }
   }
-  return { members: kept, faults }
+  return { members: kept, faults, numbersLeft }
 }
 
 const bytesInJson = (value: Value): number =>
@@ -405,15 +416,16 @@ function entryOf(fields: ReturnType<typeof fieldsOf>): Line {
   return { nanos: nanos < 0n ? undefined : nanos, message, metadata: numbered(metadata, PAIRS_MAX) }
 }
 
-/** Gives numbers to the second of the first members with a name and to further ones. Those that would get a large one go. */
+/** Gives numbers to the second of the first members with a name and to further ones, while there are numbers. */
 function numbered(pairs: readonly (readonly [string, string])[], count: number): Repaired {
   const some = pairs.slice(0, count)
   const faults: Faults = new Set(pairs.length > count ? ['too_many_names'] : [])
   const taken = new Set(some.map(([name]) => name))
   const seen = new Set<string>()
   const members: Member[] = []
+  const numbers: Numbers = { left: NUMBERS_MAX, last: new Map() }
   for (const [name, string] of some) {
-    const free = seen.has(name) ? freeName(taken, name) : name
+    const free = seen.has(name) ? freeName(taken, name, numbers) : name
     seen.add(name)
     if (free === undefined) faults.add('too_many_names')
     else {
@@ -421,14 +433,17 @@ function numbered(pairs: readonly (readonly [string, string])[], count: number):
       members.push({ name: free, nameText: JSON.stringify(free), value: stringValue(string) })
     }
   }
-  return { members, faults }
+  return { members, faults, numbersLeft: numbers.left }
 }
 
-/** The name itself, or with the first number that makes it a new one; undefined if that would be large. */
-function freeName(taken: ReadonlySet<string>, name: string): string | undefined {
+/** The name itself, or with the first number that makes it a new one; undefined if none is left. No number is tried twice. */
+function freeName(taken: ReadonlySet<string>, name: string, numbers: Numbers): string | undefined {
   let free = name
-  for (let number = 2; taken.has(free); number += 1) {
-    if (number > NUMBER_MAX) return undefined
+  while (taken.has(free)) {
+    if (numbers.left === 0) return undefined
+    numbers.left -= 1
+    const number = (numbers.last.get(name) ?? 1) + 1
+    numbers.last.set(name, number)
     free = `${name}_${number}`
   }
   return free
