@@ -46,5 +46,5 @@ it('the link of `open` begins a session of the explorer', async () => {
   const opened = await fetch(link, { redirect: 'manual' })
   const cookie = opened.headers.get('set-cookie')?.split(';', 1)[0] ?? ''
   const session = await fetch(`${installation.queryUrl}/v1/query/session`, { headers: { cookie } })
-  expect(await session.json()).toEqual({ project_id: installation.projectId })
+  expect(await session.json()).toEqual({ project_id: installation.projectId, scopes: ['read', 'admin'] })
 })
