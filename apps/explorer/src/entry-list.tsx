@@ -3,11 +3,13 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { type Entry, fieldOf, textOf } from './entry.ts'
 import type { Explorer } from './explorer.ts'
 import { DAY_MS, duration, presets, wallTime } from './times.ts'
-import { EntryText, IconButton, useShared } from './ui.tsx'
+import { IconButton, shownText, useShared } from './ui.tsx'
 import { count, plural } from './visible-text.ts'
-import { drawnRows, nearsEnd, topToShow } from './window.ts'
+import { drawnRows, keysOf, nearsEnd, topToShow } from './window.ts'
 
 const ROW_HEIGHT = 22
+/** Drawn above and below the visible rows, so that a slow frame shows no gap. After a jump by more than what is visible, they would not help. */
+const EXTRA_ROWS = 12
 /** More of a message does not fit into a row. */
 const ROW_CHARACTERS_MAX = 600
 /** A request that takes longer is shown to take long, and can be cancelled. */
@@ -51,19 +53,17 @@ function Row({
       aria-rowindex={index + 2}
       aria-selected={selected}
       class={`row level-${entry.level} ${selected ? 'selected' : ''} ${active >= 0 ? 'cursor' : ''} ${entry.id === context ? 'origin' : ''}`}
-      style={{ top: `${index * ROW_HEIGHT}px` }}
       data-index={index}
     >
       {cell(
         0,
         <>
-          {untilMs - fromMs > DAY_MS || context !== '' ? `${date.slice(5)} ` : ''}
-          {time}
-          <span class="fraction">.{fraction.slice(0, 3)}</span>
+          {untilMs - fromMs > DAY_MS || context !== '' ? `${date.slice(5)} ${time}` : time}
+          <span class="fraction">{`.${fraction.slice(0, 3)}`}</span>
         </>,
         'time',
       )}
-      {cell(1, <EntryText text={entry.level} oneLine />, 'level')}
+      {cell(1, shownText(entry.level), 'level')}
       {columns.map((field, at) => {
         const value = fieldOf(entry, field)
         return cell(
@@ -71,16 +71,12 @@ function Row({
           value === undefined ? (
             <span class="absent">–</span>
           ) : (
-            <EntryText text={textOf(value).slice(0, ROW_CHARACTERS_MAX)} oneLine />
+            shownText(textOf(value).slice(0, ROW_CHARACTERS_MAX))
           ),
           'value',
         )
       })}
-      {cell(
-        columns.length + 2,
-        <EntryText text={entry.message.slice(0, ROW_CHARACTERS_MAX)} marks={marks} oneLine />,
-        'message',
-      )}
+      {cell(columns.length + 2, shownText(entry.message.slice(0, ROW_CHARACTERS_MAX), marks), 'message')}
     </div>
   )
 }
@@ -256,7 +252,8 @@ function templateOf(entries: readonly Entry[], columns: readonly string[], hasDa
 export function EntryList() {
   const { explorer, cell } = useShared()
   const scroller = useRef<HTMLDivElement>(null)
-  const scroll = useSignal({ top: 0, height: 600 })
+  const keys = useRef<ReadonlyMap<string, number>>(new Map())
+  const scroll = useSignal({ top: 0, height: 600, isJump: false })
   const { entries, loading, problem, next } = explorer.listed.value
   const { columns, selected, context, live } = explorer.view.value
   const cursor = explorer.cursor.value
@@ -272,7 +269,7 @@ export function EntryList() {
     const element = scroller.current
     if (element === null) return undefined
     const observer = new ResizeObserver(
-      () => (scroll.value = { top: element.scrollTop, height: element.clientHeight }),
+      () => (scroll.value = { top: element.scrollTop, height: element.clientHeight, isJump: false }),
     )
     observer.observe(element)
     return () => observer.disconnect()
@@ -298,7 +295,8 @@ export function EntryList() {
   const onScroll = (): void => {
     const element = scroller.current
     if (element === null) return
-    scroll.value = { top: element.scrollTop, height: element.clientHeight }
+    const { scrollTop: top, clientHeight: height } = element
+    scroll.value = { top, height, isJump: Math.abs(top - scroll.value.top) > height }
     explorer.isAtTop.value = element.scrollTop < ROW_HEIGHT
     // A person who scrolls down reads: nothing may move.
     if (live && element.scrollTop > ROW_HEIGHT) explorer.pauseTail(true)
@@ -341,21 +339,12 @@ export function EntryList() {
     explorer.show({ selected: id === selected ? '' : id })
   }
 
-  const { first, end } = drawnRows(place)
-  const rows = []
-  for (let index = first; index < end; index += 1) {
-    const entry = entries[index]
-    if (entry !== undefined)
-      rows.push(
-        <Row
-          key={entry.id}
-          entry={entry}
-          index={index}
-          active={index === cursor ? Math.min(cell.value, columns.length + 2) : -1}
-          selected={entry.id === selected}
-        />,
-      )
-  }
+  const { first, end } = drawnRows(place, scroll.value.isJump ? 0 : EXTRA_ROWS)
+  const drawn = entries.slice(first, end)
+  keys.current = keysOf(
+    drawn.map(({ id }) => id),
+    keys.current,
+  )
   const isStale = loading && entries.length > 0 && next === undefined && !live
   return (
     <section class="list" aria-label="Entries">
@@ -383,8 +372,20 @@ export function EntryList() {
             </span>
           ))}
         </div>
-        <div class="rows" role="rowgroup" style={{ height: `${entries.length * ROW_HEIGHT}px` }}>
-          {rows}
+        <div
+          class="rows"
+          role="rowgroup"
+          style={{ height: `${entries.length * ROW_HEIGHT}px`, paddingTop: `${first * ROW_HEIGHT}px` }}
+        >
+          {drawn.map((entry, at) => (
+            <Row
+              key={keys.current.get(entry.id)}
+              entry={entry}
+              index={first + at}
+              active={first + at === cursor ? Math.min(cell.value, columns.length + 2) : -1}
+              selected={entry.id === selected}
+            />
+          ))}
         </div>
       </div>
       {loading && <Waiting />}

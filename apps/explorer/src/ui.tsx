@@ -93,8 +93,20 @@ export const IconButton = ({
   </button>
 )
 
-/** A text of an entry, with what would be invisible shown. */
-export function EntryText({
+/** A text of an entry, with what would be invisible shown. It needs a <bdi> or a block around it, which isolates its directions. */
+export const shownText = (text: string, marks?: readonly string[], oneLine = true): ComponentChildren =>
+  piecesOf(text, marks, oneLine).map(({ text: piece, kind, title }) => {
+    if (kind === 'plain') return piece
+    return kind === 'mark' ? (
+      <mark>{piece}</mark>
+    ) : (
+      <span class="hidden-character" title={title}>
+        {piece}
+      </span>
+    )
+  })
+
+export const EntryText = ({
   text,
   marks,
   oneLine = false,
@@ -102,22 +114,7 @@ export function EntryText({
   text: string
   marks?: readonly string[]
   oneLine?: boolean
-}) {
-  return (
-    <bdi dir="ltr">
-      {piecesOf(text, marks, oneLine).map(({ text: piece, kind, title }) => {
-        if (kind === 'plain') return piece
-        return kind === 'mark' ? (
-          <mark>{piece}</mark>
-        ) : (
-          <span class="hidden-character" title={title}>
-            {piece}
-          </span>
-        )
-      })}
-    </bdi>
-  )
-}
+}) => <bdi dir="ltr">{shownText(text, marks, oneLine)}</bdi>
 
 const focusable = 'button, input, select, textarea, a[href], [tabindex="0"]'
 

@@ -6,16 +6,27 @@ export interface Scroll {
   readonly count: number
 }
 
-/** The rows to draw: the visible ones and some around them, so that a slow frame shows no gap. */
+/** The rows to draw: the visible ones and some around them. */
 export function drawnRows(
   { top, height, rowHeight, count }: Scroll,
-  extra = 12,
+  extra: number,
 ): { readonly first: number; readonly end: number } {
   const first = Math.max(0, Math.floor(top / rowHeight) - extra)
   return {
     first: Math.min(first, count),
     end: Math.min(count, Math.ceil((top + height) / rowHeight) + extra),
   }
+}
+
+/**
+ * The keys of the drawn rows. A row that stays keeps its key, and so its elements. If none stays, the rows take the elements of those that
+ * leave, because to change texts costs less than to make elements.
+ */
+export function keysOf(ids: readonly string[], before: ReadonlyMap<string, number>): Map<string, number> {
+  const old = [...before.values()]
+  const staysAny = ids.some((id) => before.has(id))
+  let last = Math.max(-1, ...old)
+  return new Map(ids.map((id, at) => [id, (staysAny ? before.get(id) : old[at]) ?? (last += 1)]))
 }
 
 /** Where to scroll so that a row is visible: nowhere if it is. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { RingBuffer } from '../src/ring-buffer.ts'
-import { drawnRows, nearsEnd, topToShow } from '../src/window.ts'
+import { drawnRows, keysOf, nearsEnd, topToShow } from '../src/window.ts'
 
 const scroll = { top: 0, height: 220, rowHeight: 22, count: 100_000 }
 
@@ -12,8 +12,17 @@ describe('the window of a list', () => {
   })
 
   it('is empty if the list is, or became shorter than what is scrolled', () => {
-    expect(drawnRows({ ...scroll, count: 0 })).toEqual({ first: 0, end: 0 })
-    expect(drawnRows({ ...scroll, top: 99_999, count: 3 })).toEqual({ first: 3, end: 3 })
+    expect(drawnRows({ ...scroll, count: 0 }, 5)).toEqual({ first: 0, end: 0 })
+    expect(drawnRows({ ...scroll, top: 99_999, count: 3 }, 5)).toEqual({ first: 3, end: 3 })
+  })
+
+  it('keeps the elements of the rows that stay, and gives those of a list of others away', () => {
+    const shown = keysOf(['a', 'b', 'c'], new Map())
+    const scrolled = keysOf(['b', 'c', 'd'], shown)
+    expect([...scrolled.values()]).toEqual([1, 2, 3])
+    const jumped = keysOf(['x', 'y', 'z'], scrolled)
+    expect([...jumped.values()]).toEqual([1, 2, 3])
+    expect([...keysOf(['w', 'x', 'y', 'z', 'q'], jumped).values()]).toEqual([4, 1, 2, 3, 5])
   })
 
   it('moves as little as shows a row', () => {
