@@ -24,6 +24,8 @@ const hasText = (page: Page, selector: string, text: string | RegExp) =>
   page.locator(selector, { hasText: text }).first().waitFor()
 
 async function expectNoViolations(page: Page): Promise<void> {
+  // What is about to be replaced is pale.
+  await expect.poll(() => page.locator('.stale').count(), { timeout: 20_000 }).toBe(0)
   await page.evaluate(axe)
   const { violations } = await page.evaluate(() =>
     (
