@@ -15,7 +15,7 @@ function Facet({ field }: { field: string }) {
   const most = Math.max(1, ...values.map((value) => value.count))
   const { query } = explorer.view.value
   return (
-    <section class="facet">
+    <section class={`facet ${facet?.loading === true ? 'loading' : ''}`}>
       <h2>
         <span class="facet-name" title={field}>
           {field}
