@@ -86,8 +86,8 @@ const changes: Readonly<Record<string, Readonly<Record<string, readonly [find: s
         '',
       ],
       'a token is consumed with a row that is stored': [
-        'await this.#findMissing(this.#rows.filter((row) => !this.#rejected.has(row)))',
-        'this.#rows.filter((row) => !this.#rejected.has(row))',
+        '(token, await this.#findMissing(rows))',
+        '(token, rows)',
       ],
       'parts are sent although the token of their range may be consumed later': [
         'if (hasSuspects && !this.#isLast) this.#suspects += 1',
@@ -119,8 +119,8 @@ const changes: Readonly<Record<string, Readonly<Record<string, readonly [find: s
       ],
       'halves are sent before this is persisted': ['      await this.#persist(HALVED)\n', ''],
       'rows are set apart although halves may be in flight': [
-        'this.#splits.has(HALVED) ? missing.filter((row) => this.#alone.has(row)) : missing',
-        'missing',
+        'this.#splits.has(HALVED) ? rows.filter((row) => this.#alone.has(row)) : rows',
+        'rows',
       ],
       'dead letters of another repair are stored without a lookup': [
         'this.#tokenOfList(name), true)',
