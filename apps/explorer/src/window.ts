@@ -20,7 +20,7 @@ export function drawnRows(
 
 /**
  * The keys of the drawn rows. A row that stays keeps its key, and so its elements. If none stays, the rows take the elements of those that
- * leave, because to change texts costs less than to make elements.
+ * leave: changing texts costs less than making elements.
  */
 export function keysOf(ids: readonly string[], before: ReadonlyMap<string, number>): Map<string, number> {
   const old = [...before.values()]

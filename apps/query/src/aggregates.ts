@@ -103,11 +103,8 @@ export async function histogram(
     }),
   )
   let total = 0
-  for (const { cell, entries } of await reader.rows<{ cell: number; entries: number }>(
-    projectId,
-    query,
-    options,
-  )) {
+  const rows = await reader.rows<{ cell: number; entries: number }>(projectId, query, options)
+  for (const { cell, entries } of rows) {
     const its = buckets[Math.floor(cell / width)]
     if (its === undefined) continue
     total += entries

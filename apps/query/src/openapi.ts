@@ -28,7 +28,7 @@ const texts = (...names: string[]): JsonObject => ({
   properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
 })
 const json = (schema: JsonObject): JsonObject => ({ content: { 'application/json': { schema } } })
-const ask = 'Has a worker insert dead letters again: one, or those with a code and a reason'
+const ask = 'Asks a worker to insert dead letters again: one, or all with a code and a reason'
 
 /** What needs the scope `admin`. */
 const operatorPaths = {

@@ -6,9 +6,9 @@ import { isoMs } from './times.ts'
 import type { CompletePoint } from './visibility.ts'
 
 const pipelineLimits = {
-  /** While somebody looks. A reading takes Redis about 0.1 ms. */
+  /** Between two readings while somebody looks at the page. One takes Redis about 0.1 ms. */
   intervalMs: 2_000,
-  /** Of these, one has a reading while nobody has looked for `watchedMs`: the page begins with the last minutes. */
+  /** Nobody has looked for `watchedMs`: one reading in so many intervals, so that the page can begin with the last minutes. */
   idleIntervals: 3,
   watchedMs: 10_000,
   /** The points of the chart: 180, a few kilobytes of each answer. */
@@ -31,7 +31,7 @@ export interface PipelineOptions {
 }
 
 type Counts = Readonly<Record<string, number>>
-/** Counts per second since the reading before. Null if that is not known: there is none, or counts have gone back. */
+/** Counts per second since the reading before. Null after the first reading, and after counts have gone back. */
 type Rates = Counts | null
 interface Counted {
   readonly atMs: number

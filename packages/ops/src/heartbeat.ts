@@ -63,9 +63,9 @@ export interface ProcessReport {
 
 /**
  * KEYS: the times of the reports by process, the reports by process, the lease of the process that reports the queues. ARGV: the process,
- * its report, how long reports are kept in ms, the maximum number of processes, how long reports are kept if there are as many, and the
- * lease lasts, '1' if the process can report the queues. Older reports are removed. Returns 1 if the process has the lease now: until it
- * ends, so that all values come from the same process while nothing fails.
+ * its report, how long reports are kept in ms, the maximum number of processes, how long the lease lasts in ms, and reports if there are as
+ * many processes, '1' if the process can report the queues. Older reports are removed. Returns 1 if the process has the lease now. It keeps
+ * the lease until it ends, so all values come from the same process while nothing fails.
  */
 const RECORD = `
 ${permitWrites}
@@ -119,11 +119,12 @@ export interface HeartbeatOptions extends Pick<ProcessReport, 'role' | 'host' | 
 }
 
 /**
- * Records in Redis that this process exists, and whether it is ready, for `sluice status` and the explorer. The same step renews the lease for the report
- * of the queues. Nothing else depends on it: a report that fails is only in the log at the level `debug`, and the next one follows.
- * Replicas do not have to confirm reports.
+ * Records in Redis that this process exists, and whether it is ready, for `sluice status` and the explorer. The same step renews the lease
+ * for the report of the queues. Nothing else depends on it: a report that fails is only in the log at the level `debug`, and the next one
+ * follows. Replicas do not have to confirm reports.
  *
- * Stopped → running (a report every five seconds: each is one write that waits for the disk of Redis) → stopped (the record is removed, if Redis replies in time).
+ * Stopped → running (a report every five seconds, which is one write that waits for the disk of Redis) → stopped (the record is removed, if
+ * Redis replies in time).
  */
 export class Heartbeat extends RegularCheck<HeartbeatOptions> {
   readonly #keys: readonly string[]
