@@ -1,4 +1,5 @@
 import { eventually, FaultProxy, pause } from '@sluice/harness'
+import { select } from '@sluice/harness/clickhouse'
 import type { Fleet } from '@sluice/harness/fleet'
 import { Journal } from '@sluice/harness/journal'
 import { expect, it, onTestFinished, vi } from 'vitest'
@@ -133,20 +134,24 @@ it('everything that is queued is stored while Redis is above its memory limit, a
 
 it('one worker with slow inserts stores the chunks of all shards, in turns, and recovers nothing', async () => {
   const shards = 16
-  const fleet = await startFleet({ shards })
-  await startWorkers(fleet, 1)
+  const rowsPerChunk = 10
+  const rowsPerBatch = 200
+  const batchesPerShard = 8
+  const fleet = await startFleet({ shards, environment: { BATCH_ROWS_MAX: String(rowsPerBatch) } })
   const journal = new Journal('many-shards')
-  // With two slots, the shards wait for each other.
-  fleet.gate.insertDelayMs = 400
-  await fleet.feed(journal, { chunksPerS: 90, rowsPerChunk: 10, durationMs: 12_000 })
-  // Two inserts of each shard are small, since their shards did not wait. A shard that gets a slot again before the others have had one
-  // inserts what arrived in half a second.
-  const sizes = fleet.gate.acknowledged.slice(2 * shards).map(({ rows }) => rows)
-  const mean = sizes.reduce((sum, rows) => sum + rows, 0) / sizes.length
-  report(`rows per insert: ${sizes.join(' ')}`)
-  // Fewer on a busy machine.
-  expect(sizes.length).toBeGreaterThan(shards / 4)
-  expect(sizes.filter((rows) => rows < mean / 2).length).toBeLessThan(sizes.length / 4)
+  // All shards have batches to insert until the last round. With two slots, they wait for each other.
+  await fleet.add(journal, (shards * batchesPerShard * rowsPerBatch) / rowsPerChunk, rowsPerChunk)
+  fleet.gate.insertDelayMs = 200
+  await startWorkers(fleet, 1)
+  await eventually(async () => expect(fleet.gate.acknowledged.length).toBeGreaterThan((shards * batchesPerShard) / 2))
+  const stored = await select<{ rows: string }>(
+    fleet.services.clickhouse,
+    `SELECT intDiv(toUInt32(splitByChar('-', message)[-1]), ${rowsPerChunk}) % ${shards} AS shard, count() AS rows FROM logs GROUP BY shard`,
+  )
+  const batches = stored.map(({ rows }) => Number(rows) / rowsPerBatch)
+  report(`batches stored, by shard: ${batches.join(' ')}`)
+  expect(batches).toHaveLength(shards)
+  expect(Math.max(...batches) - Math.min(...batches)).toBeLessThanOrEqual(2)
   await expectAllStored(fleet, journal)
   expect(fleet.logged('recovering a batch')).toEqual([])
 })
