@@ -77,7 +77,8 @@ FROM service AS worker
 COPY apps/worker apps/worker
 LABEL org.opencontainers.image.title="sluice-worker" \
       org.opencontainers.image.description="Moves queued chunks into ClickHouse, in big batches, exactly once."
-ENTRYPOINT ["node", "apps/worker/src/main.ts"]
+# The reasons for the options are in packages/local/src/apps.ts.
+ENTRYPOINT ["node", "--heap-growing-percent=300", "apps/worker/src/main.ts"]
 
 FROM service AS query
 COPY apps/query apps/query
@@ -94,5 +95,4 @@ LABEL org.opencontainers.image.title="sluice-api" \
       org.opencontainers.image.description="Authenticates and validates requests, and queues their entries."
 ENV HOST=0.0.0.0 PORT=3000
 EXPOSE 3000
-# The reasons for the options are in packages/local/src/apps.ts.
-ENTRYPOINT ["node", "--max-semi-space-size=16", "--v8-pool-size=1", "apps/api/src/main.ts"]
+ENTRYPOINT ["node", "--max-semi-space-size=16", "--v8-pool-size=1", "--heap-growing-percent=300", "apps/api/src/main.ts"]
