@@ -11,7 +11,5 @@ export declare const pathname: i32
 export declare const stack: i32
 /** The last column. */
 export declare const metadata: i32
-/** The place of the field in the schema. */
-export declare const timestampField: i32
 /** The number of all columns, those before the timestamp included. */
 export declare const count: i32

@@ -1,4 +1,4 @@
-import { clearBytes } from './bytes'
+import { clearBytes, isEqual } from './bytes'
 import * as columns from './columns'
 import { COLUMNS_MAX, VALUES } from './memory'
 import { Metadata } from './metadata'
@@ -6,6 +6,10 @@ import { Names } from './names'
 import { FIRST_COLUMN, Rows } from './rows'
 import { ESCAPED } from './strings'
 import { Node, TEXT } from './tape'
+
+/** The contract has the years from 1970 up to 2261. */
+const END_NS: u64 = 9_214_646_400_000_000_000
+export const NS_PER_US: u64 = 1_000
 
 /** The row that is being made of an entry or a record. Its metadata is in `Metadata`. */
 export class Draft {
@@ -16,6 +20,13 @@ export class Draft {
   static clear(): void {
     clearBytes(VALUES, COLUMNS_MAX * 4)
     Draft.hasTime = false
+  }
+
+  /** @param ns since 1970; 0 for no time @returns whether it is a time of the contract. Otherwise there is none */
+  static setTime(ns: u64): bool {
+    Draft.hasTime = ns !== 0 && ns < END_NS
+    Draft.timeUs = ns / NS_PER_US
+    return Draft.hasTime
   }
 
   /** The node of the string of a column; 0 if it has none. */
@@ -62,4 +73,14 @@ export class Decoded {
     Decoded.read(value)
     Names.rewind(mark)
   }
+}
+
+/** Whether two values are the same, as texts: clients send values of a record once more as strings. */
+export function isSameText(a: Node, b: Node): bool {
+  if (a.isContainer || b.isContainer) return false
+  Decoded.read(a)
+  const start = Decoded.start
+  const bytes = Decoded.end - start
+  Decoded.read(b)
+  return Decoded.end - Decoded.start === bytes && isEqual(start, Decoded.start, bytes)
 }

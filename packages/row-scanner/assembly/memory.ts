@@ -8,15 +8,14 @@ export const PROJECT_BYTES_MAX: i32 = 256
 export const COLUMNS_MAX: i32 = 16
 
 /** The table of fields that JavaScript writes: see `fields.ts`. The compiler uses the memory before it. */
-export const FIELDS: i32 = 0x4000
-export const FIELDS_BYTES_MAX: i32 = 0x2000
-/** For -1 (the start of an entry) and then for each column: the address of the field that followed it last time. i32 each. */
-export const FOLLOWING: i32 = FIELDS + FIELDS_BYTES_MAX
+export const FIELDS: i32 = 0x6000
 /** For each column: the node of its value in the current entry; 0 if the entry has none. i32 each. */
-export const VALUES: i32 = FOLLOWING + (COLUMNS_MAX + 1) * 4
-/** The id of the project of a request. */
-export const PROJECT: i32 = 0x6800
-/** The id of the last row, or the first one of another millisecond. */
+export const VALUES: i32 = FIELDS + COLUMNS_MAX * 12
+/** What JavaScript writes for the rows of a request: when it was received, in milliseconds (i64), the day of expiry and the bytes of the id (i32 each). */
+export const STAMP: i32 = 0x6800
+/** The id of its project. */
+export const PROJECT: i32 = STAMP + 16
+/** The first id of a millisecond, and how many were used (i32). */
 export const ID: i32 = PROJECT + PROJECT_BYTES_MAX + SLACK
 /** Where each column ends: i32 each. */
 export const COLUMN_ENDS: i32 = ID + SLACK
@@ -40,19 +39,18 @@ export const USES: i32 = POWERS + POWERS_BYTES + SLACK
 /** Short texts in another form: lower case, or an ordinary form of a time. */
 export const SCRATCH: i32 = USES + COLUMNS_MAX * 16 + SLACK
 export const SCRATCH_BYTES: i32 = 512
-/** For deep values: a bit for each open bracket, 1 if it is the brace of an object. A body may consist of brackets. */
-export const BRACKETS: i32 = SCRATCH + SCRATCH_BYTES + SLACK
 /** The errors of entries: see `errors.ts`. */
-export const ERRORS: i32 = BRACKETS + BODY_BYTES_MAX / 8 + SLACK
+export const ERRORS: i32 = SCRATCH + SCRATCH_BYTES + SLACK
 export const ERRORS_MAX: i32 = 16_384
 /** Where the pieces of a request end: three i32 each, see `records.ts`. */
-export const PIECES: i32 = ERRORS + ERRORS_MAX * 40
+export const PIECES: i32 = ERRORS + ERRORS_MAX * 28
 export const PIECES_MAX: i32 = 4_096
-/** JSON Pointers of errors within metadata. */
+/** The JSON Pointer of an error within each entry: see `surrogates.ts`. */
 export const PATHS: i32 = PIECES + PIECES_MAX * 12
-export const PATHS_BYTES_MAX: i32 = 131_072
+export const PATHS_MAX: i32 = 128
+export const PATH_BYTES: i32 = 1_024
 /** The body, and a zero. */
-export const BODY: i32 = PATHS + PATHS_BYTES_MAX + SLACK
+export const BODY: i32 = PATHS + PATHS_MAX * PATH_BYTES + SLACK
 /** Decoded names and texts, and those that are made for a record. They are never longer than in the body, but for bytes that are not UTF-8, which may become three. */
 export const NAMES: i32 = BODY + BODY_BYTES_MAX + SLACK
 /** The metadata of the current entry. A string that fits but for its escapes may take six times the limit before it goes. */
@@ -61,11 +59,8 @@ export const METADATA_ROOM: i32 = 524_288
 /** Members of metadata that many records have in common. */
 export const COMMON: i32 = METADATA + METADATA_ROOM + BODY_BYTES_MAX + SLACK
 export const COMMON_BYTES_MAX: i32 = 131_072
-/** A message that is made of a value. */
-export const MESSAGE: i32 = COMMON + COMMON_BYTES_MAX + SLACK
-export const MESSAGE_BYTES_MAX: i32 = 131_072
 /** A string in a row takes at most twice its bytes in the body: a backslash in metadata has one byte in JSON and two in a row. */
-export const ROWS: i32 = MESSAGE + MESSAGE_BYTES_MAX + SLACK
+export const ROWS: i32 = COMMON + COMMON_BYTES_MAX + SLACK
 /** All rows of a request, and one more. What many records have in common is in each of their rows: JavaScript checks that there is room. */
 export const ROWS_ROOM: i32 = 40 * 1_048_576
 /** The values of each column of the rows that are not in a block yet: see `rows.ts`. A block ends long before a column has no room. */
@@ -75,7 +70,7 @@ export const COLUMN_ROOM: i32 = 2 * BODY_BYTES_MAX
 export const TABLE: i32 = COLUMNS + COLUMNS_MAX * COLUMN_ROOM + SLACK
 export const TABLE_SLOTS: i32 = 2_097_152
 export const SLOT_BYTES: i32 = 12
-/** The addresses of the names of unknown fields in the current entry; of Loki, those of labels and of structured metadata. i32 each. */
+/** The addresses of the labels and of the structured metadata of Loki. i32 each. */
 export const UNKNOWN: i32 = TABLE + TABLE_SLOTS * SLOT_BYTES
 /**
  * The members of the current record, and those of its metadata: see `loggers/members.ts`. i32 each. Of OTLP, the first
@@ -91,8 +86,8 @@ export const ITEMS: i32 = ORIGIN + ORIGIN_BYTES_MAX + SLACK
 export const ITEM_NUMBERS: i32 = 10
 export const ITEMS_MAX: i32 = 16_384
 /**
- * The nodes of the current entry: see `tape.ts`. No JSON has a value in less than two bytes. What is made for a record follows, such as the nodes
- * of a resource and a scope of OTLP: see `Budget`.
+ * The nodes of the current entry: see `tape.ts`. Each is in one line of the processor's cache. A body may consist of open brackets. No JSON has a
+ * value in less than two bytes: what is made for a record follows, such as the nodes of a resource and a scope of OTLP: see `Budget`.
  */
-export const TAPE: i32 = ITEMS + (ITEMS_MAX + 1) * ITEM_NUMBERS * 4 + SLACK
-export const TAPE_BYTES_MAX: i32 = BODY_BYTES_MAX * 12 + 4_194_304
+export const TAPE: i32 = (ITEMS + (ITEMS_MAX + 1) * ITEM_NUMBERS * 4 + SLACK + 15) & ~15
+export const TAPE_BYTES_MAX: i32 = BODY_BYTES_MAX * 16 + 4_194_304

@@ -1,13 +1,11 @@
 // Messages are read by tables, from Protocol Buffers and from their JSON form. Their values become nodes like those of JSON.
-import * as codes from './codes'
 import { Literal, literal } from './literals'
-import { Names } from './names'
-import { Decimal, isDouble, Severity } from './numbers'
-import { setDouble, setInteger } from './scalars'
+import { Decimal, isDouble, readSeverity } from './numbers'
+import { keepBase64, keepHex, keepText, setInteger, setRange } from './scalars'
 import { ESCAPED, hexValue, LONE } from './strings'
-import { ARRAY, BYTES, DIGITS, FALSE, HEX, KIND, Node, NODE_BYTES, NULL, OBJECT } from './tape'
+import { ARRAY, DIGITS, DOUBLE, FALSE, INTEGER, KIND, Node, NODE_BYTES, NULL, OBJECT } from './tape'
 import { REPEATED, STRING, TEXT, TRUE } from './tape'
-import { copyWellFormed, isUtf8 } from './utf8'
+import { isUtf8 } from './utf8'
 import * as wire from './wire'
 import { Wire } from './wire'
 
@@ -24,14 +22,12 @@ export const BASE64: u8 = 0x40 | <u8>wire.BYTES
 export const ID: u8 = 0x48 | <u8>wire.BYTES
 /** A text that may have bytes that are not UTF-8, which become U+FFFD. */
 export const ANY_BYTES: u8 = 0x50 | <u8>wire.BYTES
-/** Only whether there is one counts. */
-export const PRESENT: u8 = 0x58 | <u8>wire.BYTES
 /** A message whose values go to the same target. */
-export const MESSAGE: u8 = 0x60 | <u8>wire.BYTES
+export const MESSAGE: u8 = 0x58 | <u8>wire.BYTES
 /** A message that a function reads, any number of them, and the same whatever they are in JSON. */
-export const READ: u8 = 0x68 | <u8>wire.BYTES
-export const READ_EACH: u8 = 0x70 | <u8>wire.BYTES
-export const READ_ANY: u8 = 0x78 | <u8>wire.BYTES
+export const READ: u8 = 0x60 | <u8>wire.BYTES
+export const READ_EACH: u8 = 0x68 | <u8>wire.BYTES
+export const READ_ANY: u8 = 0x70 | <u8>wire.BYTES
 
 /** Reads a message: in JSON the node of an object, and at the cursor of Protocol Buffers if `source` is 0. */
 type Reader = (target: i32, source: i32) => void
@@ -88,42 +84,16 @@ export function field(table: i32, number: i32, name: string, type: u8, place: i3
   first.inner = address
 }
 
-/** Why a record is rejected, or all records of a resource or a scope. */
-export class Rejection {
-  static code: i32 = 0
-  static where: i32 = 0
-  /** Whether what is read can be rejected, and not only the whole body. */
-  private static isPossible: bool = false
-
-  /** Nothing more of the message is read. */
-  static set(code: i32, where: i32): void {
-    Rejection.code = code
-    Rejection.where = where
-    Wire.fail(wire.REJECTED)
-  }
-
-  static setType(field: i32): void {
-    if (Rejection.isPossible) return Rejection.set(codes.WRONG_TYPE, -field)
-    Wire.fail(wire.WRONG_TYPE)
-    Wire.faultAt = field
-  }
-
-  /** Reads a message that can be rejected without others. @returns false if it is rejected */
-  static readAlone(message: i32, target: i32, source: i32): bool {
-    const end = Wire.end
-    const start = Wire.at
-    if (source === 0) Wire.bytes()
-    const after = Wire.at
-    Wire.at = start
-    Rejection.isPossible = true
-    readMessage(message, target, source)
-    Rejection.isPossible = false
-    if (Wire.fault !== wire.REJECTED) return true
-    Wire.fault = 0
-    Wire.at = after
-    Wire.end = end
-    return false
-  }
+/**
+ * Reads a message that can be rejected without others: in JSON, for the type of a value.
+ *
+ * @returns where that is, as in an error; 0 if it is valid
+ */
+export function readAlone(message: i32, target: i32, source: i32): i32 {
+  readMessage(message, target, source)
+  if (Wire.fault !== wire.WRONG_TYPE) return 0
+  Wire.fault = 0
+  return -Wire.faultAt
 }
 
 export function readMessage(message: i32, target: i32, source: i32): void {
@@ -187,16 +157,16 @@ function readMember(address: i32, target: i32, source: i32): void {
   const kind = Node.of(source).kind
   const node = target + <i32>field.offset
   if (type < MESSAGE) {
-    if (!readValue(type, node, Node.of(source))) Rejection.setType(address)
+    if (!readValue(type, node, Node.of(source))) Wire.failType(address)
   } else if (type < READ_EACH) {
-    if (kind !== OBJECT) Rejection.setType(address)
+    if (kind !== OBJECT) Wire.failType(address)
     else if (type === MESSAGE) readMessage(field.inner, target, source)
     else changetype<Reader>(field.inner)(node, source)
-  } else if (kind !== ARRAY) Rejection.setType(address + AS_ARRAY)
+  } else if (kind !== ARRAY) Wire.failType(address + AS_ARRAY)
   else {
     const end = Node.of(source).next
     for (let at = source + NODE_BYTES; at < end && Wire.fault === 0; at = Node.of(at).next) {
-      if (type === READ_EACH && Node.of(at).kind !== OBJECT) Rejection.setType(address + AS_ELEMENT)
+      if (type === READ_EACH && Node.of(at).kind !== OBJECT) Wire.failType(address + AS_ELEMENT)
       else changetype<Reader>(field.inner)(node, at)
     }
   }
@@ -209,38 +179,36 @@ export function elementOf(table: i32, number: i32): i32 {
 
 export function readText(address: i32): void {
   const start = Wire.bytes()
-  if (Wire.fault === 0 && !isUtf8(start, Wire.at)) Wire.fail(wire.NOT_UTF8)
+  if (Wire.fault === 0 && !isUtf8(start, Wire.at)) Wire.fail('a text is not UTF-8')
   setRange(address, TEXT, start, Wire.at)
 }
 
 function readEncoded(type: u8, address: i32): void {
   if (type > CHARACTERS) {
     const start = Wire.bytes()
-    if (type === ANY_BYTES) setText(address, start, Wire.at)
-    else setRange(address, type === ID ? HEX : type === BASE64 ? BYTES : TEXT, start, Wire.at)
-  } else if (type === INT64) setInteger(address, Wire.varint())
-  else if (type === NANOS) setDigits(address, Wire.fixed64())
-  else if (type === SEVERITY) setInteger(address, <i32>Wire.varint())
-  else if (type === BOOLEAN) setBoolean(address, Wire.varint() !== 0)
-  else if (type === FLOAT) setDouble(address, reinterpret<f64>(Wire.fixed64()))
-  else setInteger(address, type === UINT32 ? <u32>Wire.varint() : Wire.fixed32())
+    if (type === ANY_BYTES) keepText(address, start, Wire.at)
+    else if (type === ID) keepHex(address, start, Wire.at)
+    else keepBase64(address, start, Wire.at)
+  } else if (type === NANOS) setInteger(address, DIGITS, Wire.fixed(8))
+  else if (type === FLOAT) setInteger(address, DOUBLE, Wire.fixed(8))
+  else if (type === FIXED_UINT32) setInteger(address, INTEGER, <u32>Wire.fixed(4))
+  else {
+    const value = Wire.varint()
+    if (type === BOOLEAN) setBoolean(address, value !== 0)
+    else setInteger(address, INTEGER, type === SEVERITY ? <i32>value : type === UINT32 ? <u32>value : value)
+  }
 }
 
 /** Reads a value of JSON. @returns false if it has a wrong type */
 function readValue(type: u8, address: i32, node: Node): bool {
   const kind = node.kind
-  if (type === PRESENT) {
-    Node.of(address).head = TRUE
-    return true
-  }
   if (type >= CHARACTERS) {
     if (kind !== STRING) return false
     if (type === ID) lowerHexadecimal(node)
   } else if (type === BOOLEAN) {
     if (kind !== TRUE && kind !== FALSE) return false
   } else if (type !== FLOAT && readInteger(type, node)) {
-    if (type === NANOS) setDigits(address, Decimal.value)
-    else setInteger(address, Decimal.value)
+    setInteger(address, type === NANOS ? DIGITS : INTEGER, Decimal.value)
     return true
   } else if ((type !== FLOAT && type !== INT64) || !isDouble(node)) {
     // JavaScript's exporter sends each whole number as an integer, however large it is: such a number is kept as a double is.
@@ -253,7 +221,7 @@ function readValue(type: u8, address: i32, node: Node): bool {
 function readInteger(type: u8, node: Node): bool {
   if (type === NANOS) return Decimal.readInteger(node, false, u64.MAX_VALUE)
   if (type === INT64) return Decimal.readInteger(node, true, i64.MAX_VALUE)
-  if (type === SEVERITY) return Severity.read(node) || Decimal.readInteger(node, true, i32.MAX_VALUE)
+  if (type === SEVERITY) return readSeverity(node) || Decimal.readInteger(node, true, i32.MAX_VALUE)
   return Decimal.readInteger(node, false, u32.MAX_VALUE)
 }
 
@@ -264,30 +232,10 @@ function lowerHexadecimal(node: Node): void {
   for (let at = node.start; at < end; at += 1) store<u8>(at, load<u8>(at) | 0x20)
 }
 
-export function setRange(address: i32, head: i32, start: i32, end: i32): void {
-  const node = Node.of(address)
-  node.head = head
-  node.start = start
-  node.end = end
-}
-
-/** Sets a text whose bytes may not be UTF-8. */
-function setText(address: i32, start: i32, end: i32): void {
-  if (isUtf8(start, end)) return setRange(address, TEXT, start, end)
-  const copy = Names.mark
-  Names.keep(copyWellFormed(copy, start, end))
-  setRange(address, TEXT, copy, Names.end)
-}
-
 const WORD_TRUE: i32 = literal('true')
 const WORD_FALSE: i32 = literal('false')
 
 function setBoolean(address: i32, value: bool): void {
   const word = Literal.of(value ? WORD_TRUE : WORD_FALSE)
   setRange(address, value ? TRUE : FALSE, word.start, word.end)
-}
-
-export function setDigits(address: i32, value: u64): void {
-  setInteger(address, value)
-  Node.of(address).head = DIGITS
 }

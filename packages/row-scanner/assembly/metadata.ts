@@ -2,32 +2,17 @@ import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, copy } from './byt
 import { OPEN_BRACE, OPEN_BRACKET, QUOTE } from './bytes'
 import * as codes from './codes'
 import { metadataBytesMax, metadataDepthMax, metadataNamesMax } from './limits'
-import { Literal, literal } from './literals'
-import { LITERAL_BYTES, METADATA } from './memory'
-import { base64Bytes, writeScalar } from './scalars'
-import {
-  copyPaired,
-  ESCAPE_LETTERS,
-  ESCAPED,
-  ESCAPED_BYTES,
-  hexDigit,
-  LONE,
-  stops,
-  translate,
-} from './strings'
-import { ARRAY, BYTES, CLEAN, HEX, Node, NODE_BYTES, OBJECT, REPEATED, STRING, TEXT } from './tape'
+import { Literal, literal, literals } from './literals'
+import { LITERAL_BYTES, METADATA, SLACK } from './memory'
+import { decode, ESCAPE_LETTERS, ESCAPED, ESCAPED_BYTES, hexDigit, LONE, stops, translate } from './strings'
+import { ARRAY, CLEAN, Node, NODE_BYTES, OBJECT, REPEATED, STRING, TEXT, USED } from './tape'
 
 /** Says in the metadata of a record how it was repaired. A client's member with this name is not kept then. */
 const MARK: i32 = literal('sluiceRepaired')
 /** The codes of what can be repaired, in their order. */
-const FIRST_WORD: i32 = literal('invalid_timestamp')
-literal('invalid_unicode')
-literal('missing')
-literal('not_allowed')
-literal('too_deep')
-literal('too_large')
-literal('too_long')
-literal('too_many_names')
+const FIRST_WORD: i32 = literals(
+  'invalid_timestamp invalid_unicode missing not_allowed too_deep too_large too_long too_many_names',
+)
 /** The shortest member, `"":0`, and the shortest element. */
 const MEMBER_BYTES: i32 = 4
 const ELEMENT_BYTES: i32 = 1
@@ -149,11 +134,10 @@ export class Metadata {
     Metadata.close(CLOSE_BRACKET)
   }
 
-  /** Adds all members of an object. */
-  static addMembers(object: i32): void {
-    const end = Node.of(object).next
-    for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
-      if (!Node.of(address).has(REPEATED) && !Metadata.addMember(address)) return
+  /** Adds the members of an object that are not used. */
+  static addMembers(object: i32, first: i32 = object + NODE_BYTES): void {
+    for (let at = first; Node.of(object).next > at; at = Node.afterMember(at))
+      if (!Node.of(at).has(REPEATED | USED) && !Metadata.addMember(at)) return
   }
 
   /** Adds a member. @param address its name @returns false if no other has room */
@@ -274,20 +258,17 @@ export class Metadata {
   }
 
   private static members(object: i32): void {
-    const end = Node.of(object).next
-    for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
-      if (Node.of(address).has(REPEATED)) continue
+    for (let at = object + NODE_BYTES; Node.of(object).next > at; at = Node.afterMember(at)) {
+      if (Node.of(at).has(REPEATED)) continue
       if (Metadata.isFull(MEMBER_BYTES)) return
-      Metadata.member(address)
+      Metadata.member(at)
     }
   }
 
   private static elements(array: i32): void {
-    const end = Node.of(array).next
-    for (let address = array + NODE_BYTES; address < end; address = Node.of(address).next) {
+    for (let at = array + NODE_BYTES; Node.of(array).next > at; at = Node.of(at).next) {
       if (Metadata.isFull(ELEMENT_BYTES)) return
-      const before = Metadata.end
-      Metadata.keep(before, Metadata.value(address))
+      Metadata.keep(Metadata.end, Metadata.value(at))
     }
   }
 
@@ -296,13 +277,12 @@ export class Metadata {
     const node = Node.of(address)
     const kind = node.kind
     if (kind === TEXT) return Metadata.string(node.start, node.end)
-    if (kind > TEXT) return Metadata.scalar(address)
     if (kind === STRING && node.has(LONE)) {
       Metadata.note(codes.INVALID_UNICODE)
-      // It gets shorter, but never half as long.
-      if (!Metadata.hasRoom(node.bytes >> 1)) return codes.TOO_LARGE
-      Metadata.end = copyPaired(Metadata.end, node.start - 1, node.end + 1)
-      return 0
+      // It gets shorter, but never by more than `\u0061` does. It is decoded behind its place.
+      if (!Metadata.hasRoom(node.bytes / 6)) return codes.TOO_LARGE
+      const decoded = Metadata.end + node.bytes + SLACK
+      return Metadata.string(decoded, decode(node.start, node.end, decoded))
     }
     if (kind === STRING) return Metadata.raw(node.start - 1, node.end + 1)
     if (kind < STRING) return Metadata.raw(node.start, node.end)
@@ -327,14 +307,6 @@ export class Metadata {
   private static raw(from: i32, end: i32): i32 {
     if (!Metadata.hasRoom(end - from)) return codes.TOO_LARGE
     Metadata.copy(from, end)
-    return 0
-  }
-
-  private static scalar(address: i32): i32 {
-    const node = Node.of(address)
-    const bytes = node.kind === BYTES ? base64Bytes(node.bytes) : node.kind === HEX ? node.bytes * 2 : 0
-    if (!Metadata.hasRoom(bytes)) return codes.TOO_LARGE
-    Metadata.end = writeScalar(Metadata.end, address)
     return 0
   }
 

@@ -91,9 +91,8 @@ export class Taken {
   /** Takes the names of an object. */
   static beginWith(object: i32): void {
     Taken.begin(countNames(object))
-    const end = Node.of(object).next
-    for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
-      if (!Node.of(address).has(REPEATED)) Taken.take(address)
+    for (let at = object + NODE_BYTES; Node.of(object).next > at; at = Node.afterMember(at))
+      if (!Node.of(at).has(REPEATED)) Taken.take(at)
   }
 
   /** The node of the same name; 0 if it was not taken. */
@@ -134,22 +133,20 @@ function slotOf(name: Node): Slot {
  * Finds members with the same name. As for JSON.parse, the first one keeps its place and gets the value of the last one. The others are marked
  * as repeated.
  *
- * @param object the address of an object whose members are on the tape, up to its end
+ * @param object the address of an object whose members are on the tape
  * @returns whether there are any
  */
-export function hasRepeated(object: i32, count: i32): bool {
-  if (count <= FEW_NAMES && !mayRepeat(object, count)) return false
-  Taken.begin(count)
+export function hasRepeated(object: i32): bool {
+  if (!mayRepeat(object)) return false
+  Taken.begin(countNames(object))
+  const end = Node.of(object).next
   let found = false
-  let address = object + NODE_BYTES
-  for (let i = 0; i < count; i += 1) {
-    const name = Node.of(address)
-    if (!Taken.take(address)) {
-      Node.of(Taken.find(name)).next = name.next
-      name.head |= REPEATED
-      found = true
-    }
-    address = Node.of(address + NODE_BYTES).next
+  for (let at = object + NODE_BYTES; at < end; at = Node.afterMember(at)) {
+    if (Taken.take(at)) continue
+    const name = Node.of(at)
+    Node.of(Taken.find(name)).next = name.next
+    name.head |= REPEATED
+    found = true
   }
   return found
 }
@@ -157,18 +154,19 @@ export function hasRepeated(object: i32, count: i32): bool {
 /** Most objects have fewer names than these, and none that two bits of its hash do not tell from those before it. */
 const FEW_NAMES: i32 = 16
 
-function mayRepeat(object: i32, count: i32): bool {
+function mayRepeat(object: i32): bool {
+  const end = Node.of(object).next
+  let count = 0
   let first: u64 = 0
   let second: u64 = 0
-  let address = object + NODE_BYTES
-  for (let i = 0; i < count; i += 1) {
-    const hash = <u64>(Node.of(address).head >>> 8)
+  for (let at = object + NODE_BYTES; at < end; at = Node.afterMember(at)) {
+    const hash = <u64>(Node.of(at).head >>> 8)
     const a = (<u64>1) << (hash & 63)
     const b = (<u64>1) << ((hash >> 6) & 63)
-    if ((first & a) !== 0 && (second & b) !== 0) return true
+    count += 1
+    if (count > FEW_NAMES || ((first & a) !== 0 && (second & b) !== 0)) return true
     first |= a
     second |= b
-    address = Node.of(address + NODE_BYTES).next
   }
   return false
 }
@@ -176,9 +174,8 @@ function mayRepeat(object: i32, count: i32): bool {
 /** The number of different names of an object. */
 export function countNames(object: i32): i32 {
   let count = 0
-  const end = Node.of(object).next
-  for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next)
-    if (!Node.of(address).has(REPEATED)) count += 1
+  for (let at = object + NODE_BYTES; Node.of(object).next > at; at = Node.afterMember(at))
+    if (!Node.of(at).has(REPEATED)) count += 1
   return count
 }
 

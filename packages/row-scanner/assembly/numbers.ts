@@ -1,8 +1,9 @@
 // Numbers of the JSON form of Protocol Buffers: as numbers or as strings, integers also with an exponent or a fraction of zeros.
 import { DOT, isDigit, LOWER_E, MINUS, PLUS, ZERO } from './bytes'
 import { Decoded } from './draft'
-import { Literal, literal } from './literals'
+import { Literal, literal, literals } from './literals'
 import { LITERAL_BYTES } from './memory'
+import { isInfinite } from './scalars'
 import { Node, NUMBER, STRING } from './tape'
 
 /** Exponents are read up to this. No body has as many digits. */
@@ -107,57 +108,33 @@ function byteAt(at: i32, end: i32): u8 {
   return at < end ? load<u8>(at) : 0
 }
 
-const NAN: i32 = literal('NaN')
-const INFINITY: i32 = literal('Infinity')
-const MINUS_INFINITY: i32 = literal('-Infinity')
-
 export function isDouble(node: Node): bool {
   if (Decimal.read(node)) return Decimal.isFinite
-  if (node.kind !== STRING) return false
-  return isDecoded(NAN) || isDecoded(INFINITY) || isDecoded(MINUS_INFINITY)
-}
-
-/** Whether the string that was decoded last is a word. */
-function isDecoded(word: i32): bool {
-  return isWord(word, Decoded.start, Decoded.end)
-}
-
-function isWord(word: i32, start: i32, end: i32): bool {
-  return Literal.of(word).bytes === end - start && Literal.of(word).isAt(start)
+  return node.kind === STRING && isInfinite(Decoded.start, Decoded.end)
 }
 
 const PREFIX: i32 = literal('SEVERITY_NUMBER_')
-const UNSPECIFIED: i32 = literal('SEVERITY_NUMBER_UNSPECIFIED')
-const FIRST: i32 = literal('TRACE')
-literal('DEBUG')
-literal('INFO')
-literal('WARN')
-literal('ERROR')
-const LAST: i32 = literal('FATAL')
+const FIRST: i32 = literals('TRACE DEBUG INFO WARN ERROR FATAL')
+const LAST: i32 = literal('UNSPECIFIED')
 const STEPS: i32 = 4
 
-/** OTLP requires numbers for severities. Encoders of Protocol Buffers in general write names: `SEVERITY_NUMBER_WARN`, and `…_WARN2` to `…_WARN4`. */
-export class Severity {
-  /** Reads a name to the value of `Decimal`. */
-  static read(node: Node): bool {
-    if (node.kind !== STRING) return false
-    Decoded.read(node)
-    Decimal.value = 0
-    if (isDecoded(UNSPECIFIED)) return true
-    const start = Decoded.start + Literal.of(PREFIX).bytes
-    let end = Decoded.end
-    if (start >= end || !Literal.of(PREFIX).isAt(Decoded.start)) return false
-    let severity = 1
-    const step = <i32>(load<u8>(end - 1) - ZERO)
-    if (step > 1 && step <= STEPS) {
-      severity = step
-      end -= 1
-    }
-    for (let name = FIRST; name <= LAST; name += LITERAL_BYTES) {
-      Decimal.value = severity
-      if (isWord(name, start, end)) return true
-      severity += STEPS
-    }
-    return false
+/**
+ * Reads the name of a severity to the value of `Decimal`. OTLP requires numbers. Encoders of Protocol Buffers in general write names:
+ * `SEVERITY_NUMBER_WARN`, and `…_WARN2` to `…_WARN4`.
+ */
+export function readSeverity(node: Node): bool {
+  if (node.kind !== STRING) return false
+  Decoded.read(node)
+  const start = Decoded.start + Literal.of(PREFIX).bytes
+  if (!Literal.of(PREFIX).isAt(Decoded.start)) return false
+  const step = <i32>(load<u8>(Decoded.end - 1) - ZERO)
+  const hasStep = step > 1 && step <= STEPS
+  let severity = hasStep ? step : 1
+  let name = FIRST
+  while (name < LAST && !Literal.of(name).isText(start, Decoded.end - <i32>hasStep)) {
+    name += LITERAL_BYTES
+    severity += STEPS
   }
+  Decimal.value = name === LAST ? 0 : severity
+  return name < LAST || Literal.of(LAST).isText(start, Decoded.end)
 }

@@ -8,8 +8,8 @@ import { PIECES, PIECES_MAX, ROWS } from './memory'
 import { Metadata } from './metadata'
 import { Rows } from './rows'
 import { afterCharacters, ESCAPED, LONE, textCharacters } from './strings'
-import { Node, NODE_BYTES, Tape, TEXT } from './tape'
-import { STOPPED, Wire } from './wire'
+import { Node, Tape, TEXT } from './tape'
+import { Wire } from './wire'
 
 /** Why the records of a request are not read any further. */
 export const TOO_MANY_RECORDS: i32 = 1
@@ -41,7 +41,7 @@ export class Records {
 
   static clear(): void {
     Rows.clear()
-    Errors.clear()
+    Errors.count = 0
     Records.count = 0
     Records.pieces = 0
   }
@@ -72,17 +72,17 @@ export class Records {
   }
 
   /** Takes a record that cannot become a row. @returns 0, or why the request is rejected */
-  static reject(code: i32, where: i32): i32 {
+  static reject(code: i32, where: i32, text: string = ''): i32 {
     if (Records.count === recordsPerRequestMax) return TOO_MANY_RECORDS
-    Errors.add(Records.count, code, where)
+    Errors.add(Records.count, code, where, text)
     Records.count += 1
     return 0
   }
 
-  /** Takes a record that is not JSON. */
-  static rejectText(start: i32, end: i32): i32 {
+  /** Takes the text that was read last as a record that is not JSON. */
+  static rejectText(): i32 {
     if (Records.count === recordsPerRequestMax) return TOO_MANY_RECORDS
-    Errors.addFault(Records.count, start, end)
+    Errors.addFault(Records.count)
     Records.count += 1
     return 0
   }
@@ -94,8 +94,7 @@ export class Records {
 
   /** Ends the records of a message. @returns 0, or why the request is rejected */
   static close(): i32 {
-    if (Wire.fault === STOPPED) return Wire.result
-    if (Wire.fault !== 0) return INVALID_MESSAGE
+    if (Wire.fault !== 0) return Wire.result === 0 ? INVALID_MESSAGE : Wire.result
     Records.finish()
     return 0
   }
@@ -130,8 +129,8 @@ function repairStrings(): void {
 
 /** The node of the first characters of a string. */
 function cut(value: Node, characters: i32): i32 {
-  Tape.add(value.head, value.start, afterCharacters(value.start, value.end, characters, isEscaped(value)))
-  return Tape.end - NODE_BYTES
+  const end = afterCharacters(value.start, value.end, characters, isEscaped(value))
+  return Tape.add(value.head, value.start, end)
 }
 
 function isEscaped(value: Node): bool {

@@ -1,14 +1,15 @@
 import { copy } from './bytes'
 import * as columns from './columns'
-import { Ids } from './ids'
-import { COLUMN_ENDS, COLUMN_ROOM, COLUMNS, PROJECT, ROWS } from './memory'
+import { renewId } from './host'
+import { idsPerMs } from './limits'
+import { COLUMN_ENDS, COLUMN_ROOM, COLUMNS, ID, PROJECT, ROWS, STAMP } from './memory'
 import { decode } from './strings'
 
 /** The columns before the timestamp, which is the first one that comes from an entry. */
 const PROJECT_ID: i32 = 0
 const RECEIVED_AT: i32 = 1
 const EXPIRES_ON: i32 = 2
-const ID: i32 = 3
+const ROW_ID: i32 = 3
 export const FIRST_COLUMN: i32 = 4
 
 const US_PER_MS: i64 = 1_000
@@ -26,16 +27,6 @@ export class Rows {
   /** The bytes and the rows in the columns. */
   static bytes: i32 = 0
   static open: i32 = 0
-  private static projectBytes: i32 = 0
-  private static receivedAtMs: i64 = 0
-  private static expiresOn: i32 = 0
-
-  /** Called after JavaScript has written another project to `PROJECT`. @param expiresOn days since 1970 */
-  static stamp(projectBytes: i32, receivedAtMs: i64, expiresOn: i32): void {
-    Rows.projectBytes = projectBytes
-    Rows.receivedAtMs = receivedAtMs
-    Rows.expiresOn = expiresOn
-  }
 
   static clear(): void {
     Rows.end = ROWS
@@ -51,14 +42,14 @@ export class Rows {
 
   /** Begins a row: the columns up to the timestamp. @param us microseconds since 1970 */
   static begin(us: i64): void {
-    Rows.write(PROJECT_ID, PROJECT, Rows.projectBytes)
+    Rows.write(PROJECT_ID, PROJECT, load<i32>(STAMP, 12))
     const receivedAt = endOf(RECEIVED_AT)
-    store<i64>(receivedAt, Rows.receivedAtMs)
+    store<i64>(receivedAt, load<i64>(STAMP))
     setEnd(RECEIVED_AT, receivedAt + 8)
     const expiresOn = endOf(EXPIRES_ON)
-    store<u16>(expiresOn, <u16>Rows.expiresOn)
+    store<u16>(expiresOn, load<u16>(STAMP, 8))
     setEnd(EXPIRES_ON, expiresOn + 2)
-    setEnd(ID, Ids.write(endOf(ID)))
+    setEnd(ROW_ID, writeId(endOf(ROW_ID)))
     const timestamp = endOf(FIRST_COLUMN)
     store<i64>(timestamp, us)
     setEnd(FIRST_COLUMN, timestamp + 8)
@@ -67,7 +58,7 @@ export class Rows {
 
   /** The time of receipt in microseconds since 1970. */
   static get receivedAtUs(): i64 {
-    return Rows.receivedAtMs * US_PER_MS
+    return load<i64>(STAMP) * US_PER_MS
   }
 
   static writeNothing(column: i32): void {
@@ -89,7 +80,7 @@ export class Rows {
   static writeDecoded(column: i32, from: i32, end: i32): void {
     const to = endOf(column)
     // It is not longer than it was.
-    const start = to + lengthBytes(end - from)
+    const start = writeLength(to, end - from)
     const bytes = decode(from, end, start) - start
     const textStart = writeLength(to, bytes)
     if (textStart !== start) memory.copy(textStart, start, bytes)
@@ -136,6 +127,13 @@ function writeLength(to: i32, length: i32): i32 {
   return to + 1
 }
 
-function lengthBytes(length: i32): i32 {
-  return length < 0x80 ? 1 : length < 0x4000 ? 2 : length < 0x200000 ? 3 : 4
+/** Writes the next id: ascending, and all of one millisecond until that has no more. @returns its end */
+function writeId(to: i32): i32 {
+  if (load<i32>(ID, 16) === idsPerMs) renewId()
+  const used = load<i32>(ID, 16)
+  // They differ in the last twelve bits of their first number.
+  store<u64>(to, load<u64>(ID) + <u64>used)
+  store<u64>(to + 8, load<u64>(ID + 8))
+  store<i32>(ID, used + 1, 16)
+  return to + 16
 }

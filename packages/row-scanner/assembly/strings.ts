@@ -1,4 +1,4 @@
-import { BACKSLASH, copy, firstOf, isDigit, LOWER_A, LOWER_U, NEWLINE, QUOTE, SPACE, ZERO } from './bytes'
+import { BACKSLASH, firstOf, isDigit, LOWER_A, LOWER_U, QUOTE, SPACE, ZERO } from './bytes'
 
 /** Flags of a string, in the head of its node. */
 export const ESCAPED: i32 = 0x10
@@ -128,24 +128,6 @@ export function writeCharacter(to: i32, code: i32): i32 {
 /** What takes the place of half of a surrogate pair, which has no UTF-8 form. */
 export const REPLACEMENT: i32 = 0xfffd
 
-/** Copies a string in valid JSON, with U+FFFD in place of each half of a surrogate pair. @returns the end of the copy */
-export function copyPaired(to: i32, from: i32, end: i32): i32 {
-  let plain = from
-  for (let at = from; at < end;) {
-    if (load<u8>(at) !== BACKSLASH) {
-      at += 1
-      continue
-    }
-    Escape.read(at)
-    if (Escape.isLone) {
-      to = writeCharacter(copy(to, plain, at - plain), REPLACEMENT)
-      plain = Escape.end
-    }
-    at = Escape.end
-  }
-  return copy(to, plain, end - plain)
-}
-
 /** Decodes a string in valid JSON. @returns the end of the decoded string */
 export function decode(from: i32, end: i32, to: i32): i32 {
   for (let at = from; at < end;) {
@@ -203,21 +185,4 @@ export function textCharacters(from: i32, end: i32): i32 {
     count += popcnt(i8x16.bitmask(v128.and(firsts, firstOf(min(end - at, 16)))))
   }
   return count
-}
-
-/** The line of a place in a text, counted from 1. */
-export function lineOf(start: i32, at: i32): i32 {
-  let line = 1
-  for (let from = start; from < at; from += 16) {
-    const newlines = i8x16.eq(v128.load(from), i8x16.splat(NEWLINE))
-    line += popcnt(i8x16.bitmask(v128.and(newlines, firstOf(min(at - from, 16)))))
-  }
-  return line
-}
-
-/** The column of a place, counted from 1. Columns are characters. */
-export function columnOf(start: i32, at: i32): i32 {
-  let from = at
-  while (from > start && load<u8>(from - 1) !== NEWLINE) from -= 1
-  return 1 + textCharacters(from, at)
 }

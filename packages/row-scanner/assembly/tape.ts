@@ -12,17 +12,16 @@ export const ARRAY: i32 = 6
 export const NAME: i32 = 7
 /** A string that is not JSON: its bytes are as they are. */
 export const TEXT: i32 = 8
-/** Values of Protocol Buffers: see `scalars.ts`. */
+/** Numbers that have no text yet, the second one an integer that becomes a string: see `scalars.ts`. */
 export const INTEGER: i32 = 9
-export const DOUBLE: i32 = 10
-export const BYTES: i32 = 11
-export const HEX: i32 = 12
-/** An unsigned integer that is written as a string. */
-export const DIGITS: i32 = 13
+export const DIGITS: i32 = 10
+export const DOUBLE: i32 = 11
 export const KIND: i32 = 0x0f
 
 /** Of objects and arrays: the bytes are as they are stored, without whitespace, escaped names and repeated ones. */
 export const CLEAN: i32 = 0x40
+/** Of a name: its value does not become metadata. */
+export const USED: i32 = CLEAN
 /** Of a name: another member of the object has the same name, and counts. Of an object or an array: a member in it is such, or has an escaped name. */
 export const REPEATED: i32 = 0x80
 /** The levels of an object or an array, its own included: the second byte of its head. */
@@ -71,6 +70,11 @@ export class Node {
   static of(address: i32): Node {
     return changetype<Node>(address)
   }
+
+  /** The name after a member. */
+  static afterMember(name: i32): i32 {
+    return Node.of(name + NODE_BYTES).next
+  }
 }
 
 export const NODE_BYTES: i32 = 16
@@ -78,12 +82,15 @@ export const NODE_BYTES: i32 = 16
 export class Tape {
   static end: i32 = TAPE
 
-  static add(head: i32, start: i32, end: i32): void {
-    const node = Node.of(Tape.end)
+  /** Adds a node. @returns its address */
+  static add(head: i32, start: i32, end: i32): i32 {
+    const address = Tape.end
+    const node = Node.of(address)
     node.head = head
     node.start = start
     node.end = end
     Tape.end += NODE_BYTES
     node.next = Tape.end
+    return address
   }
 }

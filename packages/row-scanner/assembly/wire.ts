@@ -10,19 +10,9 @@ const GROUPS_MAX: i32 = 100
 /** From this bit on, a varint would have more than ten bytes. */
 const VARINT_BITS_MAX: u64 = 70
 
-// Why a body is not read any further. `faults` in `src/messages.ts` has the same order.
-const FIELD_NUMBER: i32 = 1
-const FIELD_TYPE: i32 = 2
-const GROUP_DEPTH: i32 = 3
-const GROUP_END: i32 = 4
-const LONG_NUMBER: i32 = 5
-const LONG_VALUE: i32 = 6
-export const NOT_UTF8: i32 = 7
-/** In JSON: a field has a wrong type. Its place is that of the field: see `messages.ts`. */
-export const WRONG_TYPE: i32 = 8
-/** No faults of the body: a part of it is rejected, or the whole request. */
-export const REJECTED: i32 = 9
-export const STOPPED: i32 = 10
+/** Why nothing more is read if it is not a fault of Protocol Buffers: in JSON, a field has a wrong type, or the request is rejected. */
+export const WRONG_TYPE: i32 = 1
+const STOPPED: i32 = 2
 
 /**
  * Reads the fields of messages of Protocol Buffers. Each call of `next` must be followed by a call that reads or skips the value. A known field
@@ -32,8 +22,9 @@ export class Wire {
   static at: i32 = 0
   /** The end of the message that is read. */
   static end: i32 = 0
-  /** Why nothing is read any more: one of the numbers above. */
+  /** Why nothing is read any more: one of the numbers above, or a string. */
   static fault: i32 = 0
+  /** The place of the fault, or that of the field with a wrong type: see `messages.ts`. */
   static faultAt: i32 = 0
   /** How many groups are open. */
   private static groups: i32 = 0
@@ -44,37 +35,37 @@ export class Wire {
     Wire.at = from
     Wire.end = end
     Wire.fault = 0
+    Wire.result = 0
     Wire.groups = 0
   }
 
+  static fail(fault: string): void {
+    Wire.stop(changetype<i32>(fault), Wire.at)
+  }
+
   /** All loops end. */
-  static fail(fault: i32): void {
+  static stop(fault: i32, at: i32): void {
     if (Wire.fault !== 0) return
     Wire.fault = fault
-    Wire.faultAt = Wire.at
+    Wire.faultAt = at
+  }
+
+  /** @param field the address of a field, and the part of it that is wrong */
+  static failType(field: i32): void {
+    Wire.stop(WRONG_TYPE, field)
   }
 
   /** Stops for a result of a record that is not 0. */
   static check(result: i32): void {
-    if (result === 0) return
     Wire.result = result
-    Wire.fail(STOPPED)
+    if (result !== 0) Wire.stop(STOPPED, 0)
   }
 
   /** Reads the tag of the next field. @returns 0 at the end of the message */
-  @inline
   static next(): i32 {
-    const at = Wire.at
-    if (at >= Wire.end || Wire.fault !== 0) return 0
-    const tag = load<u8>(at)
-    if (<u8>(tag - 8) >= 0x78) return Wire.longTag()
-    Wire.at = at + 1
-    return tag
-  }
-
-  private static longTag(): i32 {
+    if (Wire.at >= Wire.end || Wire.fault !== 0) return 0
     const tag = Wire.varint()
-    if (tag >> 32 !== 0 || tag < 8) Wire.fail(FIELD_NUMBER)
+    if (tag >> 32 !== 0 || tag < 8) Wire.fail('a field has an invalid number')
     return Wire.fault === 0 ? <i32>tag : 0
   }
 
@@ -90,43 +81,30 @@ export class Wire {
 
   private static longVarint(): u64 {
     let value: u64 = 0
-    let byte: u64 = 0x80
-    for (let shift: u64 = 0; byte >= 0x80; shift += 7) {
-      if (Wire.at >= Wire.end) {
-        Wire.fail(LONG_VALUE)
-        return 0
-      }
-      if (shift === VARINT_BITS_MAX) {
-        Wire.fail(LONG_NUMBER)
-        return 0
-      }
-      byte = load<u8>(Wire.at)
-      Wire.at += 1
+    for (let shift: u64 = 0; shift < VARINT_BITS_MAX; shift += 7) {
+      const byte: u64 = load<u8>(Wire.at)
+      if (!Wire.pass(1)) return 0
       value |= (byte & 0x7f) << shift
+      if (byte < 0x80) return value
     }
-    return value
+    Wire.fail(Wire.at < Wire.end ? 'a number has more than ten bytes' : 'a value is longer than the message')
+    return 0
   }
 
-  static fixed64(): u64 {
+  /** Reads eight bytes, or four that are the lower half. */
+  static fixed(bytes: i32): u64 {
     const at = Wire.at
-    return Wire.pass(8) ? load<u64>(at) : 0
+    return Wire.pass(bytes) ? load<u64>(at) : 0
   }
 
-  static fixed32(): u32 {
-    const at = Wire.at
-    return Wire.pass(4) ? load<u32>(at) : 0
-  }
-
-  /** Passes a string, bytes or a message. @returns its start. `at` is its end */
+  /** Passes a string, bytes or a message, which is mostly short. @returns its start. `at` is its end */
   @inline
   static bytes(): i32 {
     const start = Wire.at + 1
     const length = <i32>load<u8>(start - 1)
-    if (length < 0x80 && start + length <= Wire.end) {
-      Wire.at = start + length
-      return start
-    }
-    return Wire.longBytes()
+    if (length >= 0x80 || start + length > Wire.end) return Wire.longBytes()
+    Wire.at = start + length
+    return start
   }
 
   private static longBytes(): i32 {
@@ -160,15 +138,15 @@ export class Wire {
     else if (type === FIXED64) Wire.pass(8)
     else if (type === FIXED32) Wire.pass(4)
     else if (type === START_GROUP) Wire.skipGroup(tag)
-    else Wire.fail(FIELD_TYPE)
+    else Wire.fail('a field has an invalid type')
   }
 
   private static skipGroup(tag: i32): void {
     Wire.groups += 1
-    if (Wire.groups > GROUPS_MAX) Wire.fail(GROUP_DEPTH)
+    if (Wire.groups > GROUPS_MAX) Wire.fail('groups are nested too deeply')
     const end = tag - START_GROUP + END_GROUP
     for (let inner = Wire.next(); inner !== end; inner = Wire.next()) {
-      if (inner === 0) return Wire.fail(GROUP_END)
+      if (inner === 0) return Wire.fail('a group has no end')
       Wire.skip(inner)
     }
     Wire.groups -= 1
@@ -176,7 +154,7 @@ export class Wire {
 
   private static pass(bytes: u64): bool {
     if (bytes > <u64>(Wire.end - Wire.at)) {
-      Wire.fail(LONG_VALUE)
+      Wire.fail('a value is longer than the message')
       return false
     }
     Wire.at += <i32>bytes

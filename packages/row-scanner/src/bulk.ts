@@ -34,16 +34,6 @@ export function faultOfIndex(name: string): string | undefined {
   return fault ?? (name === name.toLowerCase() ? undefined : 'must be lowercase')
 }
 
-/** Why an action is malformed, in the order of `assembly/shippers/bulk.ts`. A text that is not JSON has a fault of its own. */
-export const malformations = [
-  'Expected an object.',
-  undefined,
-  'Expected one of create, delete, index and update, with an object.',
-  'Expected a simple value for field [_index].',
-  'Expected a simple value for field [_id].',
-  'The document after the action is missing.',
-] as const
-
 /** Bits of the head of a node in `assembly/tape.ts`. */
 const KIND = 0x0f
 const NULL = 0

@@ -1,7 +1,7 @@
 import { type EntryError, type EntryErrorCode, entryErrorCodes, entrySchema, limits } from '@sluice/schema'
 import { fieldNames } from './fields.ts'
 import { wrongType } from './messages.ts'
-import { readNumbers } from './numbers.ts'
+import { numbersReader, textAt } from './memory.ts'
 
 /** Why the records of a body are not read any further, so that none is stored. In the order of `assembly/records.ts`, from 1. */
 export const reasons = ['records', 'bytes', 'json', 'message', 'shape', 'action'] as const
@@ -32,78 +32,58 @@ export interface ScanError extends EntryError {
 /** `assembly/codes.ts` has the same order. */
 const codes = Object.keys(entryErrorCodes) as readonly EntryErrorCode[]
 
-/** What must follow where a text is not JSON, in the order of `assembly/faults.ts`, from 1. */
-const expectations = (
-  'a value; a name in double quotes or "}"; a name in double quotes; ":"; "," or "]"; "," or "}"; ' +
-  'the end of the text; the rest of a string, whose control characters must be escaped; ' +
-  String.raw`one of "\/bfnrtu after the backslash; four hexadecimal digits after \u; ` +
-  'a digit after the minus sign; the end of a number, which must not have leading zeros; ' +
-  'a digit after the decimal point; a digit in the exponent; true; false; null'
-).split('; ')
-
 /** Where an error is, if not at a field: as in `assembly/errors.ts`. */
-const METADATA = -2
-const PATH = -3
+const PATH = -2
 /** Below it are places of fields of messages, negated. */
 const FIELDS = -100
-/** The messages of errors in the envelopes of events of Splunk. */
-export const eventErrors = { missing: 'has no event', blank: 'has a blank event' } as const
-/** What records of shippers have instead of fields. */
-const wordings: Readonly<Record<number, string>> = {
-  [-5]: 'must be an array of a time, a line and structured metadata',
-  [-6]: 'has a stream without valid labels, such as {"app": "x"} in JSON or {app="x"}',
-  [-10]: eventErrors.missing,
-  [-11]: eventErrors.blank,
-  [-12]: 'is not stored',
-  [-13]: 'must be UTF-8',
-}
 
-/** An `EntryError` in `assembly/errors.ts`. */
-const numbers = [
-  'index',
-  'code',
-  'where',
-  'pathStart',
-  'pathEnd',
-  'fault',
-  'at',
-  'line',
-  'column',
-  'end',
-] as const
+/** Reads each `EntryError` in `assembly/errors.ts`. */
+const readAll = numbersReader('index code where text start end at')
+type Numbers = ReturnType<typeof readAll>[number]
 
 /** Words the errors in the scanner's memory. */
 export function readErrors(memory: Buffer, start: number, count: number): ScanError[] {
-  return readNumbers(memory, start, count, numbers).map((error) => {
-    const { index, where, pathStart, pathEnd } = error
+  return readAll(memory, start, count).map((error) => {
+    const { index, where } = error
     const code = codes[error.code] ?? 'invalid_json'
-    const field = where >= 0 ? `/${fieldNames[where]}` : where === METADATA ? '/metadata' : ''
-    const path = where === PATH ? memory.toString('utf8', pathStart, pathEnd) : field
-    const text = code === 'invalid_json' ? `is not JSON: ${describeFault(memory, error)}` : undefined
-    const type = where < FIELDS ? wrongType(memory, -where) : undefined
-    const message = type ?? wordings[where] ?? text ?? messageOf(code, path, where)
-    return { index, path: code === 'missing' ? '' : path, code, message }
+    const field = where >= 0 ? `/${fieldNames[where]}` : ''
+    const path = where === PATH ? memory.toString('utf8', error.start, error.end) : field
+    const text = error.at > 0 ? `is not JSON: ${describeFault(memory, error)}` : textAt(memory, error.text)
+    const type = where < FIELDS ? wrongType(memory, -where) : text
+    return {
+      index,
+      path: code === 'missing' ? '' : path,
+      code,
+      message: type || messageOf(code, path, where),
+    }
   })
 }
 
 /** Describes the last error in the scanner's memory: that of a text that is not JSON. */
 export function describeLastFault(memory: Buffer, start: number, count: number): string {
-  const fault = readNumbers(memory, start, count, numbers).at(-1)
+  const fault = readAll(memory, start, count).at(-1)
   return fault === undefined ? '' : describeFault(memory, fault)
 }
 
 /** A UTF-8 sequence has at most this many bytes. */
 const CHARACTER_BYTES_MAX = 4
+const NEWLINE = 0x0a
 
 /** Describes why a text is not JSON, and where. The description quotes at most one character of the text. */
-function describeFault(
-  memory: Buffer,
-  { fault, at, line, column, end }: Record<(typeof numbers)[number], number>,
-): string {
+function describeFault(memory: Buffer, { text, start, end, at }: Numbers): string {
   const [character = ''] = memory.toString('utf8', at, Math.min(end, at + CHARACTER_BYTES_MAX))
   const quoted = character === '"' ? "'\"'" : JSON.stringify(character)
   const found = at < end ? `unexpected ${quoted}` : 'the text ends too early'
-  return `${found} at line ${line}, column ${column}: expected ${expectations[fault - 1]}`
+  let line = 1
+  let column = 1
+  for (let i = start; i < at; i += 1) {
+    const byte = memory.readUInt8(i)
+    if (byte === NEWLINE) line += 1
+    if (byte === NEWLINE) column = 1
+    // All bytes of a character but the first begin with these bits.
+    else if ((byte & 0xc0) !== 0x80) column += 1
+  }
+  return `${found} at line ${line}, column ${column}: expected ${textAt(memory, text)}`
 }
 
 type Property = Partial<(typeof entrySchema.properties)[keyof typeof entrySchema.properties]>

@@ -1,5 +1,5 @@
 export { type BulkItem } from './bulk.ts'
-export { eventErrors, RejectedBody } from './errors.ts'
+export { RejectedBody } from './errors.ts'
 export { type NotAPromise, type Owned, ownedRows, type Rows } from './rows.ts'
 export {
   type LinesOrigin,

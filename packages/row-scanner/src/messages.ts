@@ -1,15 +1,4 @@
-/** Why a body is no message of Protocol Buffers, in the order of `assembly/wire.ts`. */
-const faults = [
-  '',
-  'a field has an invalid number',
-  'a field has an invalid type',
-  'groups are nested too deeply',
-  'a group has no end',
-  'a number has more than ten bytes',
-  'a value is longer than the message',
-  'a text is not UTF-8',
-] as const
-const WRONG_TYPE = 8
+import { textAt } from './memory.ts'
 
 /** What fields must be in JSON, by their types: in the order of `assembly/messages.ts`. */
 const types = [
@@ -52,9 +41,11 @@ export function wrongType(memory: Buffer, where: number): string {
 /**
  * Says why a body is not the message of its protocol.
  *
- * @param at the place of the fault in the memory, or that of the field with a wrong type
+ * @param fault the place of a string of AssemblyScript
+ * @param at the place of the fault in the memory, or that of the field with a wrong type, which is before the body
  * @param body the place of the body
  */
 export function describeMessageFault(memory: Buffer, fault: number, at: number, body: number): string {
-  return fault === WRONG_TYPE ? wrongType(memory, at) : `${faults[fault] ?? ''}, at byte ${at - body}`
+  if (at < body) return wrongType(memory, at)
+  return `${textAt(memory, fault)}, at byte ${at - body}`
 }

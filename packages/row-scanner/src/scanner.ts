@@ -3,23 +3,23 @@ import { type EntryError, limits } from '@sluice/schema'
 import { isUtf8 } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { type BulkItem, faultOfIndex, malformations, readItems } from './bulk.ts'
+import { type BulkItem, faultOfIndex, readItems } from './bulk.ts'
 import { describeLastFault, readErrors, reasons, RejectedBody, type ScanError } from './errors.ts'
 import { columns, writeFields } from './fields.ts'
+import { numbersReader, textAt, wordsOf } from './memory.ts'
 import { describeMessageFault } from './messages.ts'
-import { readNumbers } from './numbers.ts'
 import { writePowers } from './powers.ts'
 import { type NotAPromise, type Owned, ownedRows, Rows } from './rows.ts'
 import { type Exports, instantiate } from './web-assembly.ts'
 import { writeWords } from './words.ts'
 
-/** What a body is, in the order of `assembly/index.ts`. */
-const kinds = ['invalid', 'entry', 'batch', 'otlp', 'other', 'wrong-logs'] as const
+/** What a body is. */
+type Kind = 'invalid' | 'entry' | 'batch' | 'otlp' | 'other' | 'wrong-logs'
 
 /** What the scanner made of a body. */
 export interface Scanned<Scope> {
   /** `entry`: one entry, not in a batch. `other`: neither an object nor an array. `wrong-logs`: "logs" is not an array. */
-  readonly kind: Exclude<(typeof kinds)[number], 'invalid'>
+  readonly kind: Exclude<Kind, 'invalid'>
   /** The number of entries, valid or not. If there are more than a request may have, the others are only counted. */
   readonly entries: number
   /** The rows of the valid entries, in the scanner's memory. */
@@ -63,8 +63,12 @@ export interface LinesOrigin {
   readonly metadata: Readonly<Record<string, unknown>>
 }
 
-/** A `Piece` in `assembly/records.ts`. */
-const pieceNumbers = ['rowsEnd', 'rows', 'end'] as const
+/** Reads each `Piece` in `assembly/records.ts`. */
+const readPieces = numbersReader('rowsEnd rows end')
+/** What is left of a scan: the numbers that `outcome` in `assembly/index.ts` writes, in their order. */
+const outcomeNames = wordsOf(
+  'records rows rowsEnd pieces errors timestampStart timestampEnd malformation malformedLine messageFault messageFaultAt',
+)
 const PAGE_BYTES = 65_536
 
 /** When a piece ends: `chunkLimits` of the API. */
@@ -92,6 +96,8 @@ export class Scanner {
   #id = ''
   readonly #idBytes: Buffer
   #idMs = Number.NEGATIVE_INFINITY
+  /** The texts of kinds, by their places in the memory. */
+  readonly #kinds = new Map<number, Kind>()
   /** The body in the scanner's memory, if `scan` has found that it is OTLP. */
   #otlp: Uint8Array | undefined
 
@@ -113,11 +119,12 @@ export class Scanner {
       },
       columns,
     })
-    const { memory, TAPE, TAPE_BYTES_MAX, FIELDS, FIELDS_BYTES_MAX, POWERS } = this.#exports
-    const { COLUMNS_MAX, BODY_BYTES_MAX, ID, ROWS_ROOM } = this.#exports
+    const { memory, TAPE, TAPE_BYTES_MAX, FIELDS, POWERS } = this.#exports
+    const { COLUMNS_MAX, BODY_BYTES_MAX, ID, PATHS_MAX, ROWS_ROOM } = this.#exports
     // What is larger than its area would overwrite the next one. A row is smaller than a body.
     if (
       rowColumns.length > COLUMNS_MAX ||
+      limits.entriesPerRequestMax > PATHS_MAX ||
       Math.max(limits.bodyBytesMax, pieces.bytesMax) > BODY_BYTES_MAX ||
       limits.rowBytesPerRequestMax + BODY_BYTES_MAX > ROWS_ROOM
     )
@@ -126,7 +133,7 @@ export class Scanner {
     memory.grow(Math.ceil((TAPE + TAPE_BYTES_MAX - memory.buffer.byteLength) / PAGE_BYTES))
     this.#memory = Buffer.from(memory.buffer)
     this.#idBytes = this.#memory.subarray(ID, ID + 16)
-    writeFields(this.#memory.subarray(0, FIELDS + FIELDS_BYTES_MAX), FIELDS)
+    writeFields(this.#memory, FIELDS)
     writePowers(this.#memory, POWERS)
     this.#exports.setSeed(randomBytes(8).readBigInt64LE())
     this.#exports.useWords(writeWords(this.#memory, this.#exports))
@@ -146,17 +153,21 @@ export class Scanner {
     use: <Scope>(scanned: Scanned<Scope>) => Result,
   ): Result {
     this.#take(body, prefix)
-    const { scan, scanLines, ROWS } = this.#exports
-    const kind = kinds[isNdjson ? scanLines(body.length) : scan(body.length)] ?? 'invalid'
+    const { scan, scanLines, ROWS, ID } = this.#exports
+    const kindAt = isNdjson ? scanLines(body.length) : scan(body.length)
+    const kind = this.#kinds.get(kindAt) ?? (textAt(this.#memory, kindAt) as Kind)
+    this.#kinds.set(kindAt, kind)
     if (kind === 'invalid') throw new RejectedBody('json', this.#fault())
     if (kind === 'otlp') this.#otlp = body
     const found = this.#outcome()
-    const { entries, rows: count, rowsEnd, timestampStart: from, timestampEnd: to } = found
-    const rows = new Rows(count, this.#memory.subarray(ROWS, rowsEnd))
-    const timestamp = from === 0 ? undefined : this.#memory.toString('latin1', from, to)
-    const isSingle = kind === 'entry' && count === 1
-    const single = isSingle ? { id: withCounter(this.#id, found.idCounter), timestamp } : undefined
-    return use({ kind, entries, rows, errors: this.#errors(found.errors), single })
+    const rows = new Rows(found('rows'), this.#memory.subarray(ROWS, found('rowsEnd')))
+    const from = found('timestampStart')
+    const timestamp = from === 0 ? undefined : this.#memory.toString('latin1', from, found('timestampEnd'))
+    const isSingle = kind === 'entry' && rows.count === 1
+    const single = isSingle
+      ? { id: withCounter(this.#id, this.#memory.readInt32LE(ID + 16) - 1), timestamp }
+      : undefined
+    return use({ kind, entries: found('records'), rows, errors: this.#errors(found('errors')), single })
   }
 
   /** Scans the records of a protocol that says all of them in the body. @param hasRecords whether lines of Loki are JSON records */
@@ -213,25 +224,11 @@ export class Scanner {
     return bytes
   }
 
-  /** What is left of a scan: the numbers of `outcome` in `assembly/index.ts`, in their order. */
+  /** Reads what is left of a scan. */
   #outcome() {
     const start = this.#exports.outcome()
-    const number = (index: number): number => this.#memory.readInt32LE(start + 4 * index)
-    return {
-      entries: number(0),
-      records: number(1),
-      rows: number(2),
-      rowsEnd: number(3),
-      pieces: number(4),
-      errors: number(5),
-      idCounter: number(6),
-      timestampStart: number(7),
-      timestampEnd: number(8),
-      malformation: number(9),
-      malformedLine: number(10),
-      messageFault: number(11),
-      messageFaultAt: number(12),
-    }
+    return (name: (typeof outcomeNames)[number]): number =>
+      this.#memory.readInt32LE(start + 4 * outcomeNames.indexOf(name))
   }
 
   #errors(count: number): ScanError[] {
@@ -248,7 +245,7 @@ export class Scanner {
     if (result !== 0) throw this.#rejection(reasons[result - 1] ?? 'json')
     let from = this.#exports.ROWS
     let start = 0
-    const pieces = readNumbers(this.#memory, this.#exports.PIECES, found.pieces, pieceNumbers).map(
+    const pieces = readPieces(this.#memory, this.#exports.PIECES, found('pieces')).map(
       ({ rowsEnd, rows, end }): Piece => {
         const copy = ownedRows(rows, Buffer.from(this.#memory.subarray(from, rowsEnd)))
         const piece = { rows: copy, start, end }
@@ -257,34 +254,41 @@ export class Scanner {
         return piece
       },
     )
-    const rejected = this.#errors(found.errors).map(({ index, ...error }) => [index, error] as const)
-    return { records: found.records, rejected: new Map(rejected), pieces }
+    const rejected = this.#errors(found('errors')).map(({ index, ...error }) => [index, error] as const)
+    return { records: found('records'), rejected: new Map(rejected), pieces }
   }
 
   #rejection(reason: RejectedBody['reason']): RejectedBody {
-    const { records, malformation, malformedLine, messageFault, messageFaultAt } = this.#outcome()
+    const found = this.#outcome()
     const describe = {
       records: () => 'the request has too many records',
       bytes: () => 'the request has too many bytes',
       json: () => this.#fault(),
-      message: () => describeMessageFault(this.#memory, messageFault, messageFaultAt, this.#exports.BODY),
+      message: () =>
+        describeMessageFault(
+          this.#memory,
+          found('messageFault'),
+          found('messageFaultAt'),
+          this.#exports.BODY,
+        ),
       shape: () => 'the body has no records in the expected place',
       action: () =>
-        `Malformed action/metadata line [${malformedLine}]. ${malformations[malformation] ?? `It is not JSON: ${this.#fault()}.`}`,
+        `Malformed action/metadata line [${found('malformedLine')}]. ${textAt(this.#memory, found('malformation')) || `It is not JSON: ${this.#fault()}.`}`,
     } satisfies Record<RejectedBody['reason'], () => string>
-    return new RejectedBody(reason, describe[reason](), records)
+    return new RejectedBody(reason, describe[reason](), found('records'))
   }
 
   /** Why the text that was read last is not JSON. */
   #fault(): string {
     this.#exports.addFault()
-    return describeLastFault(this.#memory, this.#exports.ERRORS, this.#outcome().errors)
+    return describeLastFault(this.#memory, this.#exports.ERRORS, this.#outcome()('errors'))
   }
 
   #writeId(): void {
     this.#id = this.#ids.reserve()
     this.#idBytes.write(this.#id.replaceAll('-', ''), 'hex')
     this.#idBytes.swap64()
+    this.#memory.writeInt32LE(0, this.#exports.ID + 16)
   }
 
   #usePrefix(prefix: RowPrefix): void {
@@ -293,14 +297,15 @@ export class Scanner {
     if (nowMs !== this.#idMs) {
       this.#idMs = nowMs
       this.#writeId()
-      this.#exports.restartIds()
     }
     if (prefix === this.#prefix) return
-    const { PROJECT, PROJECT_BYTES_MAX, setStamp } = this.#exports
+    const { STAMP, PROJECT, PROJECT_BYTES_MAX } = this.#exports
     const { projectId, receivedAtMs, expiresOn } = prefix
     if (Buffer.byteLength(projectId) > PROJECT_BYTES_MAX)
       throw new RangeError('the id of a project is too long')
     this.#prefix = prefix
-    setStamp(this.#memory.write(projectId, PROJECT), BigInt(receivedAtMs), expiresOn)
+    this.#memory.writeBigInt64LE(BigInt(receivedAtMs), STAMP)
+    this.#memory.writeInt32LE(expiresOn, STAMP + 8)
+    this.#memory.writeInt32LE(this.#memory.write(projectId, PROJECT), STAMP + 12)
   }
 }

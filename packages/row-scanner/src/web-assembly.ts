@@ -1,3 +1,5 @@
+import type { Words } from './memory.ts'
+
 /**
  * The part of WebAssembly's JavaScript interface (https://webassembly.github.io/spec/js-api/) that the scanner needs.
  * TypeScript declares it only for browsers.
@@ -18,18 +20,17 @@ interface Memory {
   grow(pages: number): number
 }
 
-type Words<Text extends string> = Text extends `${infer First} ${infer Rest}` ? First | Words<Rest> : Text
 type Call = (...values: (number | bigint | boolean)[]) => number
 
 /** The functions of `assembly/index.ts`. */
 type Functions = Words<
   | 'scan scanLines scanOtlp scanOtlpJson scanLoki scanLokiJson scanBulk scanDatadog scanHecEvents scanHecLines'
-  | 'useWords setSeed restartIds setStamp outcome addFault'
+  | 'useWords setSeed outcome addFault'
 >
 /** Addresses and sizes of `assembly/memory.ts`. */
 type Areas = Words<
-  | 'BODY BODY_BYTES_MAX COLUMNS_MAX ERRORS FIELDS FIELDS_BYTES_MAX ID ITEMS ITEM_NUMBERS NUMBERINGS ORIGIN ORIGIN_BYTES_MAX'
-  | 'PIECES POWERS PROJECT PROJECT_BYTES_MAX ROWS ROWS_ROOM TAPE TAPE_BYTES_MAX WORDS WORDS_MAX WORD_BYTES'
+  | 'BODY BODY_BYTES_MAX COLUMNS_MAX ERRORS FIELDS ID ITEMS ITEM_NUMBERS NUMBERINGS ORIGIN ORIGIN_BYTES_MAX'
+  | 'PATHS_MAX PIECES POWERS PROJECT PROJECT_BYTES_MAX ROWS ROWS_ROOM STAMP TAPE TAPE_BYTES_MAX WORDS WORDS_MAX WORD_BYTES'
 >
 export interface Exports extends Readonly<Record<Functions, Call> & Record<Areas, number>> {
   readonly memory: Memory

@@ -8,8 +8,8 @@ import {
   rolesByName,
   wrappers,
 } from '@sluice/records/tables'
-import { environments, levels } from '@sluice/schema'
-import { columnOf } from './fields.ts'
+import { environments, levels, sources } from '@sluice/schema'
+import { choices, columnOf, fieldNames } from './fields.ts'
 
 /** Where the parts of a `Word` in `assembly/loggers/words.ts` are. */
 const TEXT_AT = 16
@@ -23,15 +23,16 @@ const NUMBERS = 64
 /** Added to a level that says no more than the contract's. */
 const EXACT = 16
 
-/** Writes what @sluice/records knows of loggers. @returns the number of words */
+/** Writes the names and values of the contract, and what @sluice/records knows of loggers. @returns the number of words */
 export function writeWords(
   memory: Buffer,
   areas: Readonly<Record<'WORDS' | 'WORDS_MAX' | 'WORD_BYTES' | 'NUMBERINGS', number>>,
 ): number {
   // The scanner expects the words of the contract first.
   const contract: readonly string[] = [...levels, ...environments]
-  const names = [...rolesByName.keys(), ...parents, ...wrappers]
-  const words = [...new Set([...contract, ...names, ...levelsByName.keys(), ...environmentsByName.keys()])]
+  const names = [...fieldNames, ...rolesByName.keys(), ...parents, ...wrappers]
+  const values = [...sources, ...levelsByName.keys(), ...environmentsByName.keys()]
+  const words = [...new Set([...contract, ...names, ...values])]
   if (words.length > areas.WORDS_MAX) throw new Error('there are too many words for the scanner')
   for (const [index, text] of words.entries()) {
     const { length } = text
@@ -43,8 +44,10 @@ export function writeWords(
     memory.write(text, at + TEXT_AT, 'latin1')
     const environment = environmentsByName.get(text)
     const ofEnvironment = environment === undefined ? 0 : contract.indexOf(environment)
+    const [, choiceOf] = choices.find(([value]) => value === text) ?? []
+    const ofContract = [fieldNames.indexOf(text) + 1, choiceOf === undefined ? 0 : columnOf(choiceOf) + 1]
     const numbers = [readingNumber(levelsByName.get(text)), ofEnvironment, Number(wrappers.has(text))]
-    memory.set([...roleNumbers(text), ...numbers], at + NUMBERS_AT)
+    memory.set([...roleNumbers(text), ...numbers, ...ofContract], at + NUMBERS_AT)
   }
   for (const [index, numbering] of Object.values(numberings).entries())
     for (const [number, reading] of numbering)

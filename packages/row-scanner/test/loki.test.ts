@@ -183,7 +183,7 @@ const anyLabel = fc.oneof(
   {
     weight: 4,
     arbitrary: fc
-      .constantFrom(...'level app a a a_2 env timeUnixNano x.y:z _ job'.split(' '))
+      .constantFrom(...'level app a a a_2 env timeUnixNano x.y:z _ job 1a a-b é }a'.split(' '))
       .map((name) => Buffer.from(name)),
   },
   anyQuoted,

@@ -1,4 +1,4 @@
-import { encodeLogs, type OtlpValue } from '@sluice/harness/otlp-logs'
+import { Double, encodeLogs, type OtlpValue } from '@sluice/harness/otlp-logs'
 import { textPrefix, textOfBlocks } from '@sluice/rows/testing'
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -89,3 +89,22 @@ it.each([16, 17, 97, 98, 99, 100, 101, 102])(
     expect(outcome).toMatchObject({ records: 1 })
   },
 )
+
+it('bytes and a double that is not finite become texts, but no columns', () => {
+  const attributes = { 'url.full': Buffer.of(173, 101), 'url.path': new Double(-Infinity) }
+  const body = encodeLogs([
+    {
+      scopeLogs: [
+        {
+          logRecords: [
+            { body: Buffer.of(1), attributes },
+            { body: Buffer.of(), eventName: 'e' },
+          ],
+        },
+      ],
+    },
+  ])
+  const outcome = outcomeOf(() => scanner.scanRecords('Otlp', body, prefix))
+  expect(outcome).toEqual(outcomeOf(() => referenceOfProtobuf(body)))
+  expect(outcome).toMatchObject({ rows: expect.stringContaining('"url.full":"rWU=","url.path":"-Infinity"') })
+})

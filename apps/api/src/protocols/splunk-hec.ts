@@ -1,5 +1,5 @@
 import { addMember, type Members, timeOfEpoch } from '@sluice/records'
-import { eventErrors, type LinesOrigin } from '@sluice/row-scanner'
+import type { LinesOrigin } from '@sluice/row-scanner'
 import type { Answer } from '../answer.ts'
 import { checkBody, checkNotEmpty, toSentence } from '../intake/intake.ts'
 import { Problem, type ProblemCode } from '../problems.ts'
@@ -119,12 +119,13 @@ function answerTo({ records, rejected }: Outcome): Answer {
     detail: describeError(error, 'The event'),
   }
   if (rejected.size < records) return hecAnswer(200, 'success', more)
-  return hecAnswer(400, codeOf(error.message), more)
+  return hecAnswer(400, eventCodes[error.message] ?? 'invalid', more)
 }
 
-function codeOf(message: string): Code {
-  if (message === eventErrors.missing) return 'eventRequired'
-  return message === eventErrors.blank ? 'eventBlank' : 'invalid'
+/** The scanner's messages that have a code of their own. */
+const eventCodes: Partial<Readonly<Record<string, Code>>> = {
+  'has no event': 'eventRequired',
+  'has a blank event': 'eventBlank',
 }
 
 const rejections: Partial<Readonly<Record<ProblemCode, Code>>> = {

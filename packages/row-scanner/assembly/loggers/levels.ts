@@ -45,11 +45,11 @@ export function readLevelName(from: i32, end: i32): i32 {
 const DIGITS_MAX: i32 = 18
 
 /** The number that a text is; negative for all other texts. A fraction may only have zeros. */
-export function wholeNumber(from: i32, end: i32): i64 {
+export function wholeNumber(from: i32, end: i32, digitsMax: i32 = DIGITS_MAX): i64 {
   let number: i64 = 0
   let at = from
   for (; at < end && isDigit(load<u8>(at)); at += 1) number = number * 10 + <i64>(load<u8>(at) - ZERO)
-  if (at === from || at - from > DIGITS_MAX || (at < end && load<u8>(at) !== DOT)) return -1
+  if (at === from || at - from > digitsMax || (at < end && load<u8>(at) !== DOT)) return -1
   for (at += 1; at < end; at += 1) if (load<u8>(at) !== ZERO) return -1
   return number
 }

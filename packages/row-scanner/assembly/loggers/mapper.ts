@@ -1,16 +1,16 @@
 import * as columns from '../columns'
 import { Draft } from '../draft'
-import { fieldAfter } from '../fields'
+import { fieldOfName } from '../fields'
 import { metadataNamesMax } from '../limits'
 import { literal } from '../literals'
 import { KEPT, RECORD } from '../memory'
 import { Metadata } from '../metadata'
 import { Names } from '../names'
 import { Records } from '../records'
-import { ARRAY, Node, NODE_BYTES, NULL, Tape, TEXT } from '../tape'
+import { ARRAY, Node, NODE_BYTES, NULL, Tape, TEXT, USED } from '../tape'
 import { LOG } from './levels'
 import { Members, MEMBERS_BYTES, named } from './members'
-import { Use, USED, Uses } from './uses'
+import { Use, Uses } from './uses'
 import { levelNode } from './words'
 
 /** Names of a record that become columns, and those that are added to it. */
@@ -25,13 +25,9 @@ export const kept: Members = changetype<Members>(memory.data(MEMBERS_BYTES))
 /** Takes a value, or each element of an array in its place. @returns 0, or why the request is rejected */
 export function takeEach(value: i32, take: (value: i32) => i32): i32 {
   const end = Node.of(value).next
+  let at = Node.of(value).kind === ARRAY ? value + NODE_BYTES : value
   let result = 0
-  for (
-    let at = Node.of(value).kind === ARRAY ? value + NODE_BYTES : value;
-    at < end && result === 0;
-    at = Node.of(at).next
-  )
-    result = take(at)
+  for (; at < end && result === 0; at = Node.of(at).next) result = take(at)
   return result
 }
 
@@ -83,7 +79,7 @@ export class Mapper {
     for (let at = record.first; at < last; at += 4) {
       const name = Node.of(load<i32>(at))
       // For a field of the contract, null means that it is absent.
-      const isAbsent = Node.of(name.next).kind === NULL && fieldAfter(-1, name) !== 0
+      const isAbsent = Node.of(name.next).kind === NULL && fieldOfName(name) !== 0
       if (!isAbsent && !name.has(USED)) kept.add(load<i32>(at), known)
     }
     if (level.isFound && !Uses.isExact) kept.add(named(ORIGINAL_LEVEL, level.value))

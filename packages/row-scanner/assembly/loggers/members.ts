@@ -6,8 +6,7 @@ import { NAME, Node, NODE_BYTES, REPEATED, Tape } from '../tape'
 
 /** The value of a member of an object; 0 if it has none with this name. @param literal of the name */
 export function memberOf(object: i32, literal: i32): i32 {
-  const end = Node.of(object).next
-  for (let name = object + NODE_BYTES; name < end; name = Node.of(name + NODE_BYTES).next)
+  for (let name = object + NODE_BYTES; Node.of(object).next > name; name = Node.afterMember(name))
     if (!Node.of(name).has(REPEATED) && Literal.of(literal).isName(Node.of(name))) return Node.of(name).next
   return 0
 }
@@ -49,11 +48,17 @@ export class Members {
     return (this.last - this.first) >> 2
   }
 
+  /** The value of the first member with a name; 0 if there is none. @param literal of the name */
+  valueOf(literal: i32): i32 {
+    for (let at = this.first; at < this.last; at += 4)
+      if (Literal.of(literal).isName(Node.of(load<i32>(at)))) return Node.of(load<i32>(at)).next
+    return 0
+  }
+
   /** Adds the members of an object, except those with some values. */
   addAll(object: i32, a: i32 = 0, b: i32 = 0, c: i32 = 0): void {
     const known = this.last
-    const end = Node.of(object).next
-    for (let name = object + NODE_BYTES; name < end; name = Node.of(name + NODE_BYTES).next) {
+    for (let name = object + NODE_BYTES; Node.of(object).next > name; name = Node.afterMember(name)) {
       const value = Node.of(name).next
       if (!Node.of(name).has(REPEATED) && value !== a && value !== b && value !== c) this.add(name, known)
     }
@@ -63,19 +68,15 @@ export class Members {
    * Adds a member and replaces none: if the name is taken, a number after it makes it a new one.
    *
    * @param known it is only compared with the names before this place: those after it are known to be others
+   * @returns whether it stays
    */
   @inline
-  add(name: i32, known: i32 = this.last): void {
-    const isNew = known === this.first || this.same(name, known) === 0
-    this.put(isNew ? name : this.numbered(Node.of(name)))
+  add(name: i32, known: i32 = this.last): bool {
+    const isNew = known === this.first || this.count >= this.room || this.same(name, known) === 0
+    return isNew ? this.put(name) : this.putNumbered(name)
   }
 
-  /** Adds a member after all others, without the table. */
-  addLast(name: i32): void {
-    this.put(this.same(name, this.last, i32.MAX_VALUE) === 0 ? name : this.numbered(Node.of(name)))
-  }
-
-  /** @param name 0 for that of a member that goes @returns whether it stays */
+  /** Adds a member that has a new name. @param name 0 for that of a member that goes */
   put(name: i32): bool {
     if (name === 0 || this.count >= this.room) {
       Metadata.note(codes.TOO_MANY_NAMES)
@@ -86,53 +87,39 @@ export class Members {
     return true
   }
 
+  /** Adds a member under its name with the first number that makes it a new one, unless no number may be tried any more. */
+  putNumbered(name: i32): bool {
+    this.index()
+    const node = Tape.end
+    const text = Names.mark
+    while (this.numbersLeft > 0) {
+      this.numbersLeft -= 1
+      if (Taken.take(addNumbered(Node.of(name), Taken.nextNumber(Node.of(name))))) {
+        Node.of(node).next = Node.of(name).next
+        return this.put(node)
+      }
+      Tape.end = node
+      Names.rewind(text)
+    }
+    return this.put(0)
+  }
+
   /** The same name before a place; 0 if there is none: it is then taken. */
-  same(name: i32, known: i32, few: i32 = FEW_NAMES * 4): i32 {
-    if (known - this.first > few) this.index()
+  same(name: i32, known: i32): i32 {
+    if (known - this.first > FEW_NAMES * 4) this.index()
     if (this.isIndexed) return Taken.take(name) ? 0 : Taken.find(Node.of(name))
     for (let at = this.first; at < known; at += 4)
       if (isSame(Node.of(load<i32>(at)), Node.of(name))) return load<i32>(at)
     return 0
   }
 
-  /** Gives numbers to the second member with a name and to further ones. The others keep their names. */
-  numberRepeated(): void {
-    if (this.count < 2) return
-    Taken.begin(this.room)
-    this.isIndexed = true
-    for (let at = this.first; at < this.last; at += 4)
-      if (!Taken.take(load<i32>(at))) store<i32>(at, -load<i32>(at))
-    const end = this.last
-    this.last = this.first
-    for (let at = this.first; at < end; at += 4)
-      this.put(load<i32>(at) < 0 ? this.numbered(Node.of(-load<i32>(at))) : load<i32>(at))
-    this.isIndexed = false
-  }
-
   /** Finds names by the table from now on. */
-  index(): void {
+  private index(): void {
     if (this.isIndexed) return
     Taken.begin(this.room)
     const end = this.last
     for (let at = this.first; at < end; at += 4) Taken.take(load<i32>(at))
     this.isIndexed = true
-  }
-
-  /** Adds the name with the first number that makes it a new one to the tape. @returns 0 if no number may be tried any more */
-  numbered(name: Node): i32 {
-    this.index()
-    const node = Tape.end
-    const text = Names.mark
-    while (this.numbersLeft > 0) {
-      this.numbersLeft -= 1
-      if (Taken.take(addNumbered(name, Taken.nextNumber(name)))) {
-        Node.of(node).next = name.next
-        return node
-      }
-      Tape.end = node
-      Names.rewind(text)
-    }
-    return 0
   }
 }
 export const MEMBERS_BYTES: i32 = 20

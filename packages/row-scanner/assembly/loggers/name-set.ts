@@ -1,5 +1,5 @@
 import { clearBytes } from '../bytes'
-import { Literal, literal } from '../literals'
+import { Literal, literals, literalsEnd } from '../literals'
 import { LITERAL_BYTES } from '../memory'
 import { Node, NODE_BYTES, REPEATED } from '../tape'
 
@@ -22,8 +22,7 @@ export class NameSet {
   /** Finds the names that an object has, or none of a value that is not an object. */
   find(object: i32): void {
     this.clear()
-    const end = Node.of(object).next
-    for (let name = object + NODE_BYTES; name < end; name = Node.of(name + NODE_BYTES).next)
+    for (let name = object + NODE_BYTES; Node.of(object).next > name; name = Node.afterMember(name))
       if (!Node.of(name).has(REPEATED)) this.note(name)
   }
 
@@ -58,15 +57,9 @@ export class NameSet {
     const set = changetype<NameSet>(at)
     // No name has the length of the other places.
     set.lengths = i8x16.splat(-1)
-    let start = 0
-    for (let count = 0; start < names.length; count += 1) {
-      let end = start
-      while (end < names.length && names.charCodeAt(end) !== 0x20) end += 1
-      const name = literal(names, start, end)
-      if (count === 0) set.first = name
-      store<u8>(at + count, <u8>(end - start))
-      start = end + 1
-    }
+    set.first = literals(names)
+    for (let count = 0, name = set.first; name < literalsEnd; count += 1, name += LITERAL_BYTES)
+      store<u8>(at + count, <u8>Literal.of(name).bytes)
     return set
   }
 }

@@ -7,10 +7,10 @@ import { literal } from '../literals'
 import { Names } from '../names'
 import { hasAtMostCharacters } from '../records'
 import { decode, LONE } from '../strings'
-import { ARRAY, CLEAN, Node, NODE_BYTES, NUMBER, OBJECT, REPEATED, Tape, TEXT } from '../tape'
+import { ARRAY, CLEAN, Node, NODE_BYTES, NUMBER, OBJECT, REPEATED, Tape, TEXT, USED } from '../tape'
+import { Timestamp } from '../timestamps'
 import { isExact, levelOf, MONGO, PINO, readLevelNumber, readLevelText, SYSLOG, wholeNumber } from './levels'
 import { memberOf, Members } from './members'
-import { NAME_SET_BYTES, NameSet } from './name-set'
 import { Time } from './times'
 import { findEnvironment, levelNode, Name, Word } from './words'
 
@@ -34,9 +34,6 @@ const OF_MONGO: u8 = 2
 
 /** Added to the rank of a name in a wrapper. Others have smaller ranks. */
 const WRAPPED: i32 = 0x200
-
-/** A name whose value does not become metadata. Names have no other use for the flag `CLEAN`. */
-export const USED: i32 = CLEAN
 
 /** A value of the record that becomes a column. */
 @unmanaged
@@ -63,27 +60,23 @@ export class Use {
   }
 }
 
-/** Names by which records of some programs are known. */
-const SIGNS = NameSet.make(memory.data(NAME_SET_BYTES, 16), 'level pid hostname t short_message v')
-const SIGN_LEVEL: i32 = 0
-const SIGN_PID: i32 = 1
-const SIGN_HOSTNAME: i32 = 2
-const SIGN_T: i32 = 3
-const SIGN_SHORT_MESSAGE: i32 = 4
-const SIGN_V: i32 = 5
+// Names by which records of some programs are known.
+const LEVEL_NAME = literal('level')
+const PID = literal('pid')
+const HOSTNAME = literal('hostname')
+const T = literal('t')
+const SHORT_MESSAGE = literal('short_message')
+const V = literal('v')
 
 /** The best usable value for each column. */
 export class Uses {
   /** Whether the level, if one was found, says all that the record says. */
   static isExact: bool = false
-  /** Whether the signs of the record were looked for. */
-  private static isNoted: bool = false
   /** The node of the value that was read last. */
   private static node: i32 = 0
 
   static find(record: Members): void {
     clearBytes(USES, COLUMNS_MAX << 4)
-    Uses.isNoted = false
     const last = record.last
     for (let at = record.first; at < last; at += 4) Uses.offer(record, load<i32>(at), load<i32>(at), 0, 0)
   }
@@ -109,8 +102,7 @@ export class Uses {
   }
 
   private static offerAll(record: Members, name: i32, object: i32, parent: i32, added: i32): void {
-    const end = Node.of(object).next
-    for (let inner = object + NODE_BYTES; inner < end; inner = Node.of(inner + NODE_BYTES).next)
+    for (let inner = object + NODE_BYTES; Node.of(object).next > inner; inner = Node.afterMember(inner))
       if (!Node.of(inner).has(REPEATED)) Uses.offer(record, name, inner, parent, added)
   }
 
@@ -133,7 +125,7 @@ export class Uses {
     switch (word.reader) {
       case TIME:
         if (!Time.read(value)) return false
-        Draft.timeUs = Time.us
+        Draft.timeUs = Timestamp.us
         return true
       case LEVEL:
         return Uses.readLevel(record, word.numbering, value)
@@ -180,29 +172,19 @@ export class Uses {
 
   /** GELF has the severity of syslog as `level`. */
   private static numberingIn(record: Members): i32 {
-    return Uses.sign(record, SIGN_SHORT_MESSAGE) === 0 ? PINO : SYSLOG
-  }
-
-  /** The value of a sign of the record; 0 if it has none. */
-  private static sign(record: Members, place: i32): i32 {
-    if (!Uses.isNoted) {
-      Uses.isNoted = true
-      SIGNS.clear()
-      for (let at = record.first; at < record.last; at += 4) SIGNS.note(load<i32>(at))
-    }
-    return SIGNS.valueOf(place)
+    return record.valueOf(SHORT_MESSAGE) === 0 ? PINO : SYSLOG
   }
 
   /** Whether a record is one of those that a name belongs to. */
   private static isMet(condition: u8, record: Members): bool {
     if (condition === OF_BUNYAN) {
-      if (Uses.sign(record, SIGN_PID) === 0) return false
-      if (Uses.sign(record, SIGN_V) !== 0) return true
-      const level = Uses.sign(record, SIGN_LEVEL)
-      return level !== 0 && Node.of(level).kind === NUMBER && Uses.sign(record, SIGN_HOSTNAME) !== 0
+      if (record.valueOf(PID) === 0) return false
+      if (record.valueOf(V) !== 0) return true
+      const level = record.valueOf(LEVEL_NAME)
+      return level !== 0 && Node.of(level).kind === NUMBER && record.valueOf(HOSTNAME) !== 0
     }
     if (condition !== OF_MONGO) return true
-    const time = Uses.sign(record, SIGN_T)
+    const time = record.valueOf(T)
     return time !== 0 && Node.of(time).kind === OBJECT && memberOf(time, DATE) !== 0
   }
 
@@ -261,20 +243,19 @@ function isAllowed(column: i32, value: Node): bool {
   const field = fieldOf(column)
   if (!field.hasChoices) return hasAtMostCharacters(value, field.charactersMax)
   Decoded.peek(value)
-  return value.kind !== TEXT && field.allows(Decoded.start)
+  return field.allows(Decoded.start, Decoded.end)
 }
 
 /** Leaves a name in an object out, and objects without other members. @returns whether the object has others. It is not stored as a whole then */
 function leaveOut(object: i32, inner: i32): bool {
   const node = Node.of(object)
   node.head &= ~CLEAN
-  const end = node.next
   let hasOthers = false
-  for (let address = object + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
-    const name = Node.of(address)
+  for (let at = object + NODE_BYTES; at < node.next; at = Node.afterMember(at)) {
+    const name = Node.of(at)
     if (name.has(REPEATED)) continue
     const isAround = inner > name.next && Node.of(name.next).next > inner
-    if (address === inner || (isAround && !leaveOut(name.next, inner))) name.head |= REPEATED
+    if (at === inner || (isAround && !leaveOut(name.next, inner))) name.head |= REPEATED
     else hasOthers = true
   }
   return hasOthers

@@ -3,7 +3,7 @@ import { SCRATCH, WORD_BYTES, WORD_LENGTHS, WORD_SLOTS, WORDS, WORDS_MAX } from 
 import { hashOf } from '../names'
 import { HASH_MASK, LEVELS_SHIFT, Node } from '../tape'
 
-/** A word that loggers use, in lower case, and all that it means. JavaScript writes it to the memory, as a string that ends with zeros. */
+/** A word of the contract or of loggers, in lower case, and all that it means. JavaScript writes it to the memory, as a string that ends with zeros. */
 @unmanaged
 export class Word extends Node {
   first!: v128
@@ -25,9 +25,17 @@ export class Word extends Node {
   environment!: u8
   /** Whether it names an object whose members count like those of the record, such as `meta`. */
   isWrapper!: bool
+  /** Of a field of an entry: its place in the schema and one. */
+  field!: u8
+  /** Of a value that the contract allows: its column and one. */
+  choiceOf!: u8
 
   static of(address: i32): Word {
     return changetype<Word>(address)
+  }
+
+  isText(start: i32, end: i32): bool {
+    return end - start === this.bytes && isEqual(this.start, start, this.bytes)
   }
 }
 /** Longer strings are no words. */
@@ -40,7 +48,8 @@ export function useWords(count: i32): void {
   for (let i = 0; i < count; i += 1) {
     const address = WORDS + i * WORD_BYTES
     const word = Word.of(address)
-    let at = slotOf(hashOf(word.start, word.end))
+    word.head |= hashOf(word.start, word.end)
+    let at = slotOf(word.head & HASH_MASK)
     while (load<u16>(WORD_SLOTS + at) !== 0) at = (at + 2) & SLOTS_MASK
     store<u16>(WORD_SLOTS + at, <u16>address)
     const lengths = lengthsOf(load<u8>(word.start))
@@ -70,12 +79,13 @@ function lengthsOf(first: u8): i32 {
   return WORD_LENGTHS + ((<i32>first | 0x20) << 2)
 }
 
-function find(bytes: i32, hash: i32): i32 {
+/** The word that a text is; 0 if it is none. */
+export function findWord(from: i32, bytes: i32, hash: i32): i32 {
   let at = slotOf(hash)
   while (true) {
     const word = <i32>load<u16>(WORD_SLOTS + at)
     if (word === 0) return 0
-    if (Word.of(word).bytes === bytes && isEqual(Word.of(word).start, SCRATCH, bytes)) return word
+    if (Word.of(word).isText(from, from + bytes)) return word
     at = (at + 2) & SLOTS_MASK
   }
 }
@@ -85,7 +95,7 @@ export function wordOf(from: i32, end: i32): i32 {
   const bytes = end - from
   if (bytes > WORD_BYTES_MAX) return 0
   toLower(from, bytes, SCRATCH)
-  return find(bytes, hashOf(SCRATCH, SCRATCH + bytes))
+  return findWord(SCRATCH, bytes, hashOf(SCRATCH, SCRATCH + bytes))
 }
 
 /** A name of a logger in any case. */
@@ -109,7 +119,7 @@ export class Name {
     }
     Name.isOtherCase = toLower(name.start, name.bytes, to)
     const isSame = parent === 0 && !Name.isOtherCase
-    return find(bytes, isSame ? name.head & HASH_MASK : hashOf(SCRATCH, SCRATCH + bytes))
+    return findWord(SCRATCH, bytes, isSame ? name.head & HASH_MASK : hashOf(SCRATCH, SCRATCH + bytes))
   }
 }
 

@@ -1,29 +1,63 @@
 // How a record becomes a row.
-import * as codes from '../codes'
+import { isEqual, QUOTE, ZERO } from '../bytes'
 import * as columns from '../columns'
-import { Decoded, Draft } from '../draft'
+import { Decoded, Draft, isSameText, NS_PER_US } from '../draft'
 import { fieldOf } from '../fields'
-import { Literal, literal } from '../literals'
 import { isExact, levelOf, LOG, OTEL, PINO, readLevelNumber, readLevelText } from '../loggers/levels'
-import { levelNode, toLower } from '../loggers/words'
-import { COMMON, MESSAGE, SCRATCH } from '../memory'
+import { NAME_SET_BYTES, NameSet } from '../loggers/name-set'
+import { findEnvironment, levelNode, toLower } from '../loggers/words'
+import { COMMON, SCRATCH } from '../memory'
 import { Metadata } from '../metadata'
 import { Names } from '../names'
-import { Records } from '../records'
-import { integerOf, writeScalar } from '../scalars'
-import { BYTES, CLEAN, DOUBLE, HEX, INTEGER, Node, NODE_BYTES, REPEATED, Tape, TEXT } from '../tape'
-import { isEqual, QUOTE, ZERO } from '../bytes'
-import * as parts from './parts'
-import { Origin, takeText } from './request'
+import { hasAtMostCharacters, Records } from '../records'
+import { integerOf } from '../scalars'
+import { CLEAN, Node, Tape, TEXT } from '../tape'
+import * as parts from './request'
+import { leaveOut, Origin, valueOf } from './request'
 import { close } from './values'
 
-const EXCEPTION_STACK: i32 = literal('exception.stacktrace')
-const URL_FULL: i32 = literal('url.full')
-const URL_PATH: i32 = literal('url.path')
+/** The names of attributes that become columns. Of the environment, the current name and the earlier one. */
+const NAMES = NameSet.make(
+  memory.data(NAME_SET_BYTES, 16),
+  'service.name deployment.environment.name deployment.environment url.full url.path exception.stacktrace',
+)
+const SERVICE: i32 = 0
+const ENVIRONMENT: i32 = 1
+const EARLIER_ENVIRONMENT: i32 = 2
+const URL: i32 = 3
+const PATHNAME: i32 = 4
+const STACK: i32 = 5
 
-/** The contract has the years up to 2261. */
-const END_NS: u64 = 9_214_646_400_000_000_000
-const NS_PER_US: u64 = 1_000
+/** Takes what a resource says about all of its records. */
+export function takeResource(): void {
+  NAMES.find(valueOf(parts.RESOURCE_ATTRIBUTES))
+  Draft.clear()
+  takeText(SERVICE, columns.service)
+  Origin.service = Draft.valueOf(columns.service)
+  Origin.environment = takeEnvironment(NAMES.nameOf(ENVIRONMENT))
+  if (Origin.environment === 0) Origin.environment = takeEnvironment(NAMES.nameOf(EARLIER_ENVIRONMENT))
+}
+
+/** Finds the environment. Takes the attribute out if it says no more than the column. @param address a name; 0 for none */
+function takeEnvironment(address: i32): i32 {
+  const value = Node.of(Node.of(address).next)
+  if (address === 0 || !value.isString) return 0
+  Decoded.read(value)
+  const choice = findEnvironment(Decoded.start, Decoded.end)
+  if (choice !== 0 && isSameText(value, Node.of(choice))) leaveOut(address)
+  return choice
+}
+
+/** Takes an attribute out that becomes a column. One that is not a string, or is longer than a column with short texts allows, stays where it is. */
+function takeText(place: i32, column: i32): void {
+  const name = NAMES.nameOf(place)
+  if (name === 0) return
+  const value = Node.of(valueOf(name))
+  if (!value.isString || value.bytes === 0) return
+  if (column !== columns.stack && !hasAtMostCharacters(value, fieldOf(column).charactersMax)) return
+  leaveOut(name)
+  Draft.set(column, valueOf(name))
+}
 
 /** Makes a row of the record that was read, or rejects it. @returns 0, or why the request is rejected */
 export function takeRecord(): i32 {
@@ -31,15 +65,18 @@ export function takeRecord(): i32 {
   const body = valueOf(parts.BODY)
   close(attributes)
   close(body)
+  NAMES.find(attributes)
   Draft.clear()
   Draft.set(columns.service, Origin.service)
   Draft.set(columns.environment, Origin.environment)
-  takeAttributes(attributes)
+  takeText(URL, columns.url)
+  takeText(PATHNAME, columns.pathname)
+  takeText(STACK, columns.stack)
   takeTimes()
   Draft.set(columns.level, takeLevel())
   dropZeros(parts.TRACE_ID)
   dropZeros(parts.SPAN_ID)
-  leaveOut(parts.BODY)
+  if (!Node.of(body).isContainer) leaveOut(parts.BODY)
   Draft.set(columns.message, messageOf(body))
   return Records.take(writeMetadata)
 }
@@ -48,49 +85,17 @@ export function takeRecord(): i32 {
 function writeMetadata(): void {
   Metadata.reserve(Origin.bytes)
   parts.prune(parts.RECORD, true)
-  if (Node.of(valueOf(parts.BODY)).isContainer) {
-    const name = parts.nameOf(parts.RECORD, parts.BODY)
-    name.head &= ~REPEATED
-    Metadata.addMember(changetype<i32>(name))
-    name.head |= REPEATED
-  }
   Metadata.reserve(-Origin.bytes)
   Metadata.addWritten(COMMON, Origin.end)
-}
-
-function valueOf(place: i32): i32 {
-  return parts.valueOf(parts.RECORD, place)
-}
-
-function leaveOut(place: i32): void {
-  parts.nameOf(parts.RECORD, place).head |= REPEATED
-}
-
-function takeAttributes(attributes: i32): void {
-  const end = Node.of(attributes).next
-  for (let address = attributes + NODE_BYTES; address < end; address = Node.of(address + NODE_BYTES).next) {
-    const name = Node.of(address)
-    const bytes = name.bytes
-    if ((bytes !== 8 && bytes !== 20) || name.has(REPEATED)) continue
-    if (Literal.of(URL_FULL).isName(name)) takeText(name, columns.url)
-    else if (Literal.of(URL_PATH).isName(name)) takeText(name, columns.pathname)
-    else if (Literal.of(EXCEPTION_STACK).isName(name)) takeText(name, columns.stack)
-  }
 }
 
 /** Leaves a time out of the metadata if the column or the other time says the same. */
 function takeTimes(): void {
   const time = <u64>integerOf(valueOf(parts.TIME))
   const observed = <u64>integerOf(valueOf(parts.OBSERVED_TIME))
-  if (isTime(time) && time % NS_PER_US === 0) leaveOut(parts.TIME)
+  if (!Draft.setTime(time)) Draft.setTime(observed)
+  else if (time % NS_PER_US === 0) leaveOut(parts.TIME)
   if (observed === time) leaveOut(parts.OBSERVED_TIME)
-  const taken = isTime(time) ? time : observed
-  Draft.hasTime = isTime(taken)
-  Draft.timeUs = taken / NS_PER_US
-}
-
-function isTime(time: u64): bool {
-  return time !== 0 && time < END_NS
 }
 
 /** Leaves the severity out of the metadata if it says no more than the level. @returns the node of the level */
@@ -109,47 +114,28 @@ function takeLevel(): i32 {
 }
 
 /** Leaves out an id of zeros, which stand for no id. */
-function dropZeros(place: i32): void {
-  const node = Node.of(valueOf(place))
-  const zero: u8 = node.kind === HEX ? 0 : ZERO
+function dropZeros(id: i32): void {
+  const node = Node.of(valueOf(id))
   const end = node.end
-  for (let at = node.start; at < end; at += 1) if (load<u8>(at) !== zero) return
-  leaveOut(place)
+  for (let at = node.start; at < end; at += 1) if (load<u8>(at) !== ZERO) return
+  leaveOut(id)
 }
 
 /** @returns the node of a string; 0 for an empty message */
 function messageOf(body: i32): i32 {
   const node = Node.of(body)
-  const kind = node.kind
-  if (node.isContainer) return jsonOf(body)
-  if (kind !== INTEGER && kind !== DOUBLE && node.bytes === 0) {
-    const event = valueOf(parts.EVENT_NAME)
-    return Node.of(event).isString ? event : 0
+  if (node.isContainer) {
+    // Its JSON is also in the metadata.
+    Metadata.writeValue(body, Names.mark, 1)
+    Names.keep(Metadata.end)
+    node.head |= CLEAN
+    node.start = Metadata.start
+    node.end = Metadata.end
+    return Tape.add(TEXT, node.start, node.end)
   }
-  if (node.isString) return body
-  if (kind !== INTEGER && kind !== DOUBLE && kind !== BYTES) return addText(node.start, node.end)
-  const bytesMax = (fieldOf(columns.message).charactersMax / 4) * 3
-  if (kind === BYTES && node.bytes > bytesMax) {
-    Metadata.note(codes.TOO_LONG)
-    node.end = node.start + bytesMax
-  }
-  const end = writeScalar(MESSAGE, body)
-  return load<u8>(MESSAGE) === QUOTE ? addText(MESSAGE + 1, end - 1) : addText(MESSAGE, end)
-}
-
-function addText(start: i32, end: i32): i32 {
-  const address = Tape.end
-  Tape.add(TEXT, start, end)
-  return address
-}
-
-/** The JSON of a list, which is also in the metadata. */
-function jsonOf(list: i32): i32 {
-  Metadata.writeValue(list, Names.mark, 1)
-  Names.keep(Metadata.end)
-  const node = Node.of(list)
-  node.head |= CLEAN
-  node.start = Metadata.start
-  node.end = Metadata.end
-  return addText(node.start, node.end)
+  const quotes = !node.isString && load<u8>(node.start) === QUOTE ? 1 : 0
+  if (node.bytes > 2 * quotes)
+    return node.isString ? body : Tape.add(TEXT, node.start + quotes, node.end - quotes)
+  const event = valueOf(parts.EVENT_NAME)
+  return Node.of(event).isString ? event : 0
 }

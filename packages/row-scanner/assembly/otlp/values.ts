@@ -6,8 +6,9 @@ import { BASE64, BOOLEAN, CHARACTERS, field, FLOAT, INT64, message, READ, READ_E
 import { readMessage, readText } from '../messages'
 import { Metadata } from '../metadata'
 import { hashOf, hasRepeated, Names } from '../names'
+import { keepNumber } from '../scalars'
 import { ESCAPED, LONE } from '../strings'
-import { ARRAY, NAME, Node, NODE_BYTES, NULL, OBJECT, STRING, Tape } from '../tape'
+import { ARRAY, INTEGER, NAME, Node, NODE_BYTES, NULL, OBJECT, STRING, Tape } from '../tape'
 import { Wire } from '../wire'
 
 /** Levels of metadata: `attributes` and `resource` are on level 2, the attributes of `scope` on level 3. A body is a member of metadata. */
@@ -55,6 +56,7 @@ const ANY_VALUE: i32 = message()
 export function readAnyValue(value: i32, source: i32): void {
   if (source === 0 && passShortText()) return readText(value)
   readMessage(ANY_VALUE, value, source)
+  if (Node.of(value).kind >= INTEGER) keepNumber(value)
   if (!Node.of(value).isContainer) Tape.end = value + NODE_BYTES
 }
 
@@ -86,20 +88,18 @@ function readContainer(kind: i32, table: i32, value: i32, source: i32): void {
     Tape.add(kind, 0, 0)
   }
   // A list at this level goes, so nobody needs what is in it.
-  if (Budget.level === metadataDepthMax) {
-    if (source === 0) Wire.bytes()
-    return
-  }
+  if (Budget.level === metadataDepthMax) return pass(source)
   Budget.level += 1
   readMessage(table, value, source)
   Budget.level -= 1
 }
 
+function pass(source: i32): void {
+  if (source === 0) Wire.bytes()
+}
+
 function readElement(array: i32, source: i32): void {
-  if (!Budget.take(ELEMENT_BYTES)) {
-    if (source === 0) Wire.bytes()
-    return
-  }
+  if (!Budget.take(ELEMENT_BYTES)) return pass(source)
   const element = addNull()
   readAnyValue(element, source)
   extend(array, element)
@@ -117,12 +117,12 @@ function readPair(name: i32, value: i32): void {
 }
 
 /** Reads a KeyValue as a member of the last object of the tape. */
-export function readKeyValue(object: i32, source: i32): void {
-  const name = Node.of(Tape.end)
-  Tape.add(NAME, 0, 0)
+function readKeyValue(object: i32, source: i32): void {
+  const address = Tape.add(NAME, 0, 0)
+  const name = Node.of(address)
   const value = addNull()
-  if (source === 0) readPair(value - NODE_BYTES, value)
-  else readMessage(KEY_VALUE, value - NODE_BYTES, source)
+  if (source === 0) readPair(address, value)
+  else readMessage(KEY_VALUE, address, source)
   if (name.has(ESCAPED)) {
     name.start = Names.decode(name.start, name.end)
     name.end = Names.end
@@ -131,30 +131,28 @@ export function readKeyValue(object: i32, source: i32): void {
   const flags = name.kind === STRING ? name.head & (ESCAPED | LONE) : ESCAPED
   name.head = NAME | flags | hashOf(name.start, name.end)
   if (Budget.take(MEMBER_BYTES + name.bytes)) extend(object, value)
-  else Tape.end = value - NODE_BYTES
+  else Tape.end = address
 }
 
-/** Adds a value. @returns its address */
-export function addNull(): i32 {
-  const address = Tape.end
-  Tape.add(NULL, Literal.of(WORD_NULL).start, Literal.of(WORD_NULL).end)
-  return address
+/** @param value the place of the attributes of a part, after their name */
+export function readAttribute(value: i32, source: i32): void {
+  readKeyValue(Node.of(value - NODE_BYTES).next, source)
 }
 
-/** Takes the last value of the tape into the array or the object before it, whose start is the number of its elements or names. */
+function addNull(): i32 {
+  return Tape.add(NULL, Literal.of(WORD_NULL).start, Literal.of(WORD_NULL).end)
+}
+
+/** Takes the last value of the tape into the array or the object before it. */
 function extend(container: i32, address: i32): void {
   close(address)
-  const node = Node.of(container)
-  const value = Node.of(address)
-  value.next = Tape.end
-  node.next = Tape.end
-  node.start += 1
+  Node.of(address).next = Tape.end
+  Node.of(container).next = Tape.end
 }
 
 /** Resolves repeated names in a value that gets no more elements. */
 export function close(address: i32): void {
-  const node = Node.of(address)
-  if (node.kind === OBJECT && node.start > 1) hasRepeated(address, node.start)
+  if (Node.of(address).kind === OBJECT) hasRepeated(address)
 }
 
 field(ARRAY_VALUE, 1, 'values', READ_EACH, 0, changetype<i32>(readElement))

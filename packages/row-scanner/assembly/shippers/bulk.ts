@@ -1,39 +1,34 @@
 import { copy, isEqual } from '../bytes'
 import * as codes from '../codes'
 import { Decoded } from '../draft'
-import { ACTION, BYTES, ENTRY } from '../errors'
+import { ENTRY } from '../errors'
 import { isIndexName } from '../host'
 import { Line } from '../lines'
 import { literal } from '../literals'
 import { memberOf, named } from '../loggers/members'
 import { Mapper, record } from '../loggers/mapper'
 import { NAME_SET_BYTES, NameSet } from '../loggers/name-set'
-import { BODY, ITEM_NUMBERS, ITEMS, ITEMS_MAX, ORIGIN, TAPE } from '../memory'
+import { ITEM_NUMBERS, ITEMS, ITEMS_MAX, ORIGIN, TAPE } from '../memory'
 import { countNames } from '../names'
 import { MALFORMED_ACTION, Records } from '../records'
 import { Node, NODE_BYTES, NULL, OBJECT, STRING, TEXT } from '../tape'
 import { readText } from '../text'
 import { isUtf8 } from '../utf8'
 
-// Why an action is malformed. `malformations` in `src/bulk.ts` has the same order.
-const NOT_AN_OBJECT: i32 = 0
-const NOT_JSON: i32 = 1
-const NOT_AN_ACTION: i32 = 2
-const INDEX_NOT_SIMPLE: i32 = 3
-const ID_NOT_SIMPLE: i32 = 4
-const NO_DOCUMENT: i32 = 5
-
 /** `actions` in `src/bulk.ts` has the same order. */
 const ACTIONS = NameSet.make(memory.data(NAME_SET_BYTES, 16), 'index create update delete')
 const CREATE: i32 = 1
 const DELETE: i32 = 3
+const NOT_STORED: string = 'is not stored'
+const NOT_AN_ACTION: string = 'Expected one of create, delete, index and update, with an object.'
 
 const INDEX_NAME = literal('_index')
 const ID_NAME = literal('_id')
 /** The longest name of an index has 255 bytes, the longest id of Elasticsearch 512. An action has no other long string. */
 const ACTION_BYTES_MAX: i32 = 8 * 1024
 
-export let malformation: i32 = 0
+/** Why an action is malformed; empty if it is not JSON. */
+export let malformation: string = ''
 /** Of the lines that are not empty, from 1. */
 export let malformedLine: i32 = 0
 
@@ -51,7 +46,6 @@ class Item {
     return this.index + NODE_BYTES
   }
 }
-let items: i32 = 0
 /** The action line that was read last; 0 if the next one must be read. Programs often repeat it. */
 let lastStart: i32 = 0
 let lastBytes: i32 = 0
@@ -65,40 +59,33 @@ const pathIndex = memory.data(NODE_BYTES)
  */
 export function scanBulk(bytes: i32, pathIndexBytes: i32, isAllUtf8: bool): i32 {
   Records.clear()
-  items = 0
   lastStart = 0
   malformedLine = 0
   readText(ORIGIN, ORIGIN + pathIndexBytes)
   v128.store(pathIndex, v128.load(TAPE))
-  const end = BODY + bytes
   let isDocument = false
   let result = 0
-  for (let at = BODY; result === 0 && Line.find(at, end); at = Line.next) {
+  for (Line.begin(bytes); result === 0 && Line.find();) {
     malformedLine += 1
-    // A text ends at this byte.
-    store<u8>(Line.end, 0)
     const isText = isAllUtf8 || isUtf8(Line.start, Line.end)
     if (isDocument) {
       isDocument = false
       result = takeDocument(isText)
-      items += 1
-    } else {
-      result = readAction(isText)
-      isDocument = itemAt(items).action !== DELETE
-      if (result !== 0 || isDocument) continue
-      result = Records.reject(codes.NOT_ALLOWED, ACTION)
-      items += 1
+      continue
     }
+    result = readAction(isText)
+    isDocument = itemAt(Records.count).action !== DELETE
+    if (result === 0 && !isDocument) result = Records.reject(codes.NOT_ALLOWED, ENTRY, NOT_STORED)
   }
   Records.finish()
-  return result === 0 && isDocument ? malformed(NO_DOCUMENT) : result
+  return result === 0 && isDocument ? malformed('The document after the action is missing.') : result
 }
 
 function itemAt(index: i32): Item {
   return changetype<Item>(ITEMS + min(index, ITEMS_MAX) * (ITEM_NUMBERS * 4))
 }
 
-function malformed(reason: i32): i32 {
+function malformed(reason: string): i32 {
   malformation = reason
   return MALFORMED_ACTION
 }
@@ -106,22 +93,24 @@ function malformed(reason: i32): i32 {
 function readAction(isText: bool): i32 {
   const start = Line.start
   const bytes = Line.end - start
-  const item = itemAt(items)
+  const item = itemAt(Records.count)
   if (lastStart !== 0 && bytes === lastBytes && isEqual(lastStart, start, bytes)) {
-    copy(changetype<i32>(item), changetype<i32>(itemAt(items - 1)), ITEM_NUMBERS * 4)
+    copy(changetype<i32>(item), changetype<i32>(itemAt(Records.count - 1)), ITEM_NUMBERS * 4)
     return 0
   }
   lastStart = 0
-  if (bytes > ACTION_BYTES_MAX || !isText) return malformed(NOT_AN_OBJECT)
-  if (!readText(start, Line.end)) return malformed(NOT_JSON)
+  if (bytes > ACTION_BYTES_MAX || !isText) return malformed('Expected an object.')
+  if (!readText(start, Line.end)) return malformed('')
   if (Node.of(TAPE).kind !== OBJECT || countNames(TAPE) === 0) return malformed(NOT_AN_ACTION)
   // Elasticsearch ignores what follows the first member, such as the `attempts` of winston-elasticsearch.
   const name = Node.of(TAPE + NODE_BYTES)
   const target = name.next
   item.action = ACTIONS.placeOf(name)
   if (item.action < 0 || Node.of(target).kind !== OBJECT) return malformed(NOT_AN_ACTION)
-  if (!readName(memberOf(target, INDEX_NAME), item.index)) return malformed(INDEX_NOT_SIMPLE)
-  if (!readName(memberOf(target, ID_NAME), item.id)) return malformed(ID_NOT_SIMPLE)
+  if (!readName(memberOf(target, INDEX_NAME), item.index))
+    return malformed('Expected a simple value for field [_index].')
+  if (!readName(memberOf(target, ID_NAME), item.id))
+    return malformed('Expected a simple value for field [_id].')
   const index = Node.of(item.index)
   if (index.kind === NULL) v128.store(item.index, v128.load(pathIndex))
   item.isIndexInvalid = 0
@@ -136,8 +125,8 @@ function readAction(isText: bool): i32 {
 
 /** Whether the index is valid since that of the item before was: JavaScript looks at each name of an index once. */
 function isLastIndex(index: Node): bool {
-  if (items === 0 || itemAt(items - 1).isIndexInvalid !== 0) return false
-  const last = Node.of(itemAt(items - 1).index)
+  if (Records.count === 0 || itemAt(Records.count - 1).isIndexInvalid !== 0) return false
+  const last = Node.of(itemAt(Records.count - 1).index)
   return last.bytes === index.bytes && isEqual(last.start, index.start, index.bytes)
 }
 
@@ -153,10 +142,11 @@ function readName(address: i32, to: i32): bool {
 }
 
 function takeDocument(isText: bool): i32 {
-  const item = itemAt(items)
-  if (item.isIndexInvalid !== 0 || item.action > CREATE) return Records.reject(codes.NOT_ALLOWED, ACTION)
-  if (!isText) return Records.reject(codes.INVALID_JSON, BYTES)
-  if (!readText(Line.start, Line.end)) return Records.rejectText(Line.start, Line.end)
+  const item = itemAt(Records.count)
+  if (item.isIndexInvalid !== 0 || item.action > CREATE)
+    return Records.reject(codes.NOT_ALLOWED, ENTRY, NOT_STORED)
+  if (!isText) return Records.reject(codes.INVALID_JSON, ENTRY, 'must be UTF-8')
+  if (!readText(Line.start, Line.end)) return Records.rejectText()
   if (Node.of(TAPE).kind !== OBJECT) return Records.reject(codes.WRONG_TYPE, ENTRY)
   const index = Node.of(item.index)
   const id = Node.of(item.id)

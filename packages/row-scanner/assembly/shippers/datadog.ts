@@ -4,9 +4,8 @@ import { Decoded } from '../draft'
 import { ENTRY } from '../errors'
 import { Literal, literal } from '../literals'
 import { readLevelName } from '../loggers/levels'
-import { named } from '../loggers/members'
+import { memberOf, named } from '../loggers/members'
 import { Mapper, record, takeEach } from '../loggers/mapper'
-import { NAME_SET_BYTES, NameSet } from '../loggers/name-set'
 import { levelNode, Trimmed } from '../loggers/words'
 import { BODY, TAPE } from '../memory'
 import { INVALID_JSON, Records } from '../records'
@@ -14,16 +13,11 @@ import { Node, NODE_BYTES, OBJECT, STRING, Tape, TEXT } from '../tape'
 import { readText } from '../text'
 
 const LEVEL = literal('level')
+const STATUS = literal('status')
+const TAGS = literal('ddtags')
+const ENVIRONMENT = literal('environment')
 const ENV = literal('env')
 const SERVICE = literal('service')
-const NAMES = NameSet.make(memory.data(NAME_SET_BYTES, 16), 'level status ddtags environment env service')
-// Their places.
-const AT_LEVEL: i32 = 0
-const AT_STATUS: i32 = 1
-const AT_TAGS: i32 = 2
-const AT_ENVIRONMENT: i32 = 3
-const AT_ENV: i32 = 4
-const AT_SERVICE: i32 = 5
 /** Longer lists of tags are not searched. */
 const TAGS_BYTES_MAX: i32 = 8_192
 
@@ -42,16 +36,15 @@ function takeLog(log: i32): i32 {
   // The Agent sends an empty object to test the connection.
   if (Node.of(log).next === log + NODE_BYTES) return 0
   Mapper.begin(log)
-  NAMES.find(log)
-  const status = NAMES.valueOf(AT_STATUS)
-  const level = NAMES.nameOf(AT_LEVEL) === 0 ? levelOfStatus(status) : 0
+  const status = memberOf(log, STATUS)
+  const level = memberOf(log, LEVEL) === 0 ? levelOfStatus(status) : 0
   record.addAll(log, level === 0 ? 0 : status)
   if (level !== 0) record.add(named(LEVEL, level), record.first)
-  const tags = NAMES.valueOf(AT_TAGS)
+  const tags = memberOf(log, TAGS)
   if (tags !== 0 && Node.of(tags).kind === STRING) {
     Decoded.read(Node.of(tags))
-    if (NAMES.nameOf(AT_ENVIRONMENT) === 0 && NAMES.nameOf(AT_ENV) === 0) addTag(ENV)
-    if (NAMES.nameOf(AT_SERVICE) === 0) addTag(SERVICE)
+    if (memberOf(log, ENVIRONMENT) === 0 && memberOf(log, ENV) === 0) addTag(ENV)
+    if (memberOf(log, SERVICE) === 0) addTag(SERVICE)
   }
   Mapper.map()
   return Mapper.take()

@@ -1,15 +1,13 @@
 import * as codes from '../codes'
 import * as columns from '../columns'
-import { Cursor } from '../cursor'
 import { Draft } from '../draft'
-import { BLANK_EVENT, ENTRY, NO_EVENT } from '../errors'
+import { ENTRY } from '../errors'
 import { recordsPerRequestMax } from '../limits'
 import { Line } from '../lines'
 import { literal } from '../literals'
 import { LOG } from '../loggers/levels'
-import { named } from '../loggers/members'
+import { memberOf, named } from '../loggers/members'
 import { jsonOf, kept, Mapper, record, takeEach } from '../loggers/mapper'
-import { NAME_SET_BYTES, NameSet } from '../loggers/name-set'
 import { Time } from '../loggers/times'
 import { levelNode } from '../loggers/words'
 import { BODY, ORIGIN, TAPE } from '../memory'
@@ -17,37 +15,32 @@ import { Metadata } from '../metadata'
 import { Names } from '../names'
 import { INVALID_JSON, Records, TOO_MANY_RECORDS } from '../records'
 import { Node, NODE_BYTES, NULL, OBJECT, STRING, Tape, TEXT } from '../tape'
-import { readNext, readText } from '../text'
+import { readNext, readText, Text } from '../text'
 import { Timestamp } from '../timestamps'
 import { copyWellFormed, isUtf8 } from '../utf8'
 
 const TIMESTAMP = literal('timestamp')
+const EVENT = literal('event')
+const FIELDS = literal('fields')
+const TIME = literal('time')
 const MESSAGE = literal('message')
-const ENVELOPE = NameSet.make(memory.data(NAME_SET_BYTES, 16), 'event fields time')
-const EVENT: i32 = 0
-const FIELDS: i32 = 1
-const TIME: i32 = 2
-const CONTENT = NameSet.make(memory.data(NAME_SET_BYTES, 16), 'message line attrs source')
-const AT_MESSAGE: i32 = 0
-const AT_LINE: i32 = 1
-const AT_ATTRS: i32 = 2
-const AT_SOURCE: i32 = 3
+const LINE = literal('line')
+const ATTRS = literal('attrs')
+const SOURCE = literal('source')
 
 /** Scans the events of Splunk's HTTP Event Collector: values one after another, each an event or an array of events. */
 export function scanHecEvents(bytes: i32): i32 {
   Records.clear()
   const end = BODY + bytes
   let result = 0
-  Cursor.at = BODY
-  Cursor.skip()
-  for (let values = 0; Cursor.at < end && result === 0; values += 1) {
+  let at = Text.skip(BODY)
+  for (let values = 0; at < end && result === 0; values += 1) {
     // A body may have millions of arrays without an event.
     if (values === recordsPerRequestMax) return TOO_MANY_RECORDS
-    if (!readNext(Cursor.at, end)) return INVALID_JSON
-    const at = Cursor.at
+    at = readNext(at, end)
+    if (at === 0) return INVALID_JSON
+    at = Text.skip(at)
     result = takeEach(TAPE, takeEvent)
-    Cursor.at = at
-    Cursor.skip()
   }
   Records.finish()
   return result
@@ -56,15 +49,14 @@ export function scanHecEvents(bytes: i32): i32 {
 /** Takes an event, and what its envelope says about it. */
 function takeEvent(envelope: i32): i32 {
   if (Node.of(envelope).kind !== OBJECT) return Records.reject(codes.WRONG_TYPE, ENTRY)
-  ENVELOPE.find(envelope)
-  const event = ENVELOPE.valueOf(EVENT)
-  if (event === 0) return Records.reject(codes.MISSING, NO_EVENT)
+  const event = memberOf(envelope, EVENT)
+  if (event === 0) return Records.reject(codes.MISSING, ENTRY, 'has no event')
   const value = Node.of(event)
   const isBlank = value.kind === NULL || (value.kind === STRING && value.bytes === 0)
-  if (isBlank) return Records.reject(codes.MISSING, BLANK_EVENT)
-  let fields = ENVELOPE.valueOf(FIELDS)
+  if (isBlank) return Records.reject(codes.MISSING, ENTRY, 'has a blank event')
+  let fields = memberOf(envelope, FIELDS)
   if (!isObject(fields)) fields = 0
-  let time = ENVELOPE.valueOf(TIME)
+  let time = memberOf(envelope, TIME)
   if (time !== 0 && !Time.read(Node.of(time))) time = 0
   Mapper.begin(envelope)
   if (time !== 0) record.add(named(TIMESTAMP, time))
@@ -81,13 +73,12 @@ function isObject(value: i32): bool {
 }
 
 function addEvent(event: i32): void {
-  CONTENT.find(event)
-  const message = CONTENT.valueOf(AT_MESSAGE)
-  const line = CONTENT.valueOf(AT_LINE)
+  const message = memberOf(event, MESSAGE)
+  const line = message === 0 && memberOf(event, SOURCE) !== 0 ? memberOf(event, LINE) : 0
   const isText = line !== 0 && Node.of(line).kind === STRING
   // Docker's logging driver has the message there, or its fields if it is JSON.
-  if (message === 0 && CONTENT.nameOf(AT_SOURCE) !== 0 && (isText || isObject(line))) {
-    const attrs = CONTENT.valueOf(AT_ATTRS)
+  if (isText || isObject(line)) {
+    const attrs = memberOf(event, ATTRS)
     if (isText) record.add(named(MESSAGE, line))
     else record.addAll(line)
     if (isObject(attrs)) record.addAll(attrs)
@@ -117,9 +108,8 @@ export function scanHecLines(bytes: i32, origin: i32): i32 {
   Draft.hasTime = time.kind === STRING && Timestamp.read(time.start, time.end)
   Draft.timeUs = Timestamp.us
   Draft.set(columns.level, levelNode(LOG))
-  const end = BODY + bytes
   let result = 0
-  for (let at = BODY; result === 0 && Line.find(at, end); at = Line.next) {
+  for (Line.begin(bytes); result === 0 && Line.find();) {
     const isText = isUtf8(Line.start, Line.end)
     line.start = isText ? Line.start : Names.mark
     line.end = isText ? Line.end : copyWellFormed(Names.mark, Line.start, Line.end)

@@ -108,26 +108,13 @@ function rowOf(
   const faults = new Set([...ofLine, ...ofStream])
   const nanos = sent !== undefined && sent < END_NS ? sent : 0n
   if (nanos !== sent) faults.add('invalid_timestamp')
-  const all = [...metadata]
-  const numbers: Numbers = { left: numbersLeft, last: new Map() }
-  const add = (member: Member): void => {
-    const { name } = member
-    const free = freeName(new Set(all.map((other) => other.name)), name, numbers)
-    if (free === undefined) faults.add('too_many_names')
-    else all.push(free === name ? member : { ...member, name: free, nameText: JSON.stringify(free) })
-  }
-  const addOwn = (name: string, value: Value): void => add({ name, nameText: JSON.stringify(name), value })
-  all.push(...labels.filter((label) => metadata.every(({ name }) => name !== label.name)))
-  for (const label of labels) {
-    const own = metadata.find(({ name }) => name === label.name)
-    if (own !== undefined && !isSame(own.value, label.value)) add(label)
-  }
   const own = hasRecords ? recordOf(message, nanos, faults) : undefined
+  const added = [...metadata, ...labels]
   const used = new Set<Member>()
   /** The first usable value of a role, unless it says no less than what the line itself says. */
   const column = (role: keyof typeof roles): Value | undefined => {
     const found = roles[role]
-      .map((name) => all.find((member) => member.name === name))
+      .map((name) => added.find((member) => member.name === name))
       .find((member) => member?.value.kind === 'string' && usable[role](member.value.string))
     if (found === undefined) return undefined
     const given = own?.columns[role]
@@ -138,14 +125,19 @@ function rowOf(
   const level = column('level')
   const service = column('service')
   const environment = column('environment')
-  const added = all.splice(0).filter((member) => !used.has(member))
-  numbers.last.clear()
-  all.push(...(own?.metadata ?? []))
-  const isOwn = new Map(all.map((member) => [member.name, member.value]))
-  all.push(...added.filter(({ name }) => !isOwn.has(name)))
+  const all = [...(own?.metadata ?? [])]
+  const numbers: Numbers = { left: numbersLeft, last: new Map() }
+  const add = (member: Member): void => {
+    const { name } = member
+    const free = freeName(new Set(all.map((other) => other.name)), name, numbers)
+    if (free === undefined) faults.add('too_many_names')
+    else all.push(free === name ? member : { ...member, name: free, nameText: JSON.stringify(free) })
+  }
+  const addOwn = (name: string, value: Value): void => add({ name, nameText: JSON.stringify(name), value })
   for (const member of added) {
-    const same = isOwn.get(member.name)
-    if (same !== undefined && !isSame(same, member.value)) add(member)
+    const same = all.find(({ name }) => name === member.name)
+    // One that is used is compared with those after it, but not written.
+    if (same === undefined || !(used.has(member) || isSame(same.value, member.value))) add(member)
   }
   if (nanos % 1_000n !== 0n) addOwn('timeUnixNano', stringValue(String(nanos)))
   const reading = readLevel(level === undefined ? 'log' : stringOf(level), 'pino')
@@ -164,7 +156,7 @@ function rowOf(
   const content = textIn('message', limits.messageCharactersMax, message)
   const stack = textIn('stack', limits.stackCharactersMax)
   const text = metadataOf(
-    all.map(({ nameText, value }) => [nameText, value] as const),
+    all.filter((member) => !used.has(member)).map(({ nameText, value }) => [nameText, value] as const),
     faults,
   )
   const { source = '' } = columnsOfLine
@@ -323,9 +315,10 @@ function lineOf(value: Value): Line | undefined {
   const [time, line, structured, ...more] = value.elements
   const metadata = membersOf(structured)
   if (line?.kind !== 'string' || metadata === undefined || more.length > 0) return undefined
-  const digits = time?.kind === 'string' ? time.string : time?.kind === 'number' ? time.raw : ''
+  const sent = time?.kind === 'string' ? time.string : time?.kind === 'number' ? time.raw : ''
+  const [, digits] = /^(\d{1,19})(?:\.0*)?$/.exec(sent) ?? []
   return {
-    nanos: /^\d{1,19}$/.test(digits) ? BigInt(digits) : undefined,
+    nanos: digits === undefined ? undefined : BigInt(digits),
     message: line.string,
     metadata: first(metadata, PAIRS_MAX),
   }
@@ -381,11 +374,7 @@ function readProtobuf(body: Buffer): readonly Stream[] | 'protobuf' {
         const text = fields.findLast(({ tag }) => tag === 10)?.bytes
         const labels = text === undefined ? numbered([], 0) : labelSetOf(text)
         const entries = fields.filter(({ tag }) => tag === 18)
-        // The lines of a stream without valid labels are not read.
-        const lines = entries.map((entry) =>
-          labels === undefined ? undefined : entryOf(fieldsOf(entry.bytes)),
-        )
-        return { labels, lines }
+        return { labels, lines: entries.map((entry) => entryOf(fieldsOf(entry.bytes))) }
       })
   } catch (error) {
     if (error instanceof Malformed) return 'protobuf'
@@ -418,15 +407,12 @@ function entryOf(fields: ReturnType<typeof fieldsOf>): Line {
 
 /** Gives numbers to the second of the first members with a name and to further ones, while there are numbers. */
 function numbered(pairs: readonly (readonly [string, string])[], count: number): Repaired {
-  const some = pairs.slice(0, count)
-  const faults: Faults = new Set(pairs.length > count ? ['too_many_names'] : [])
-  const taken = new Set(some.map(([name]) => name))
-  const seen = new Set<string>()
+  const faults: Faults = new Set()
+  const taken = new Set<string>()
   const members: Member[] = []
   const numbers: Numbers = { left: NUMBERS_MAX, last: new Map() }
-  for (const [name, string] of some) {
-    const free = seen.has(name) ? freeName(taken, name, numbers) : name
-    seen.add(name)
+  for (const [name, string] of pairs) {
+    const free = members.length < count ? freeName(taken, name, numbers) : undefined
     if (free === undefined) faults.add('too_many_names')
     else {
       taken.add(free)
@@ -451,7 +437,7 @@ function freeName(taken: ReadonlySet<string>, name: string, numbers: Numbers): s
 
 /** `name="value"` and what follows. */
 const LABEL =
-  /[ \t-\r]*([A-Za-z_][\w.:]*|"(?:[^"\\\n]|\\[^])*")[ \t-\r]*=[ \t-\r]*("(?:[^"\\\n]|\\[^])*"|`[^`]*`)[ \t-\r]*(?:,[ \t-\r]*(?=\})|(?=\})|,)/y
+  /[ \t-\r]*([^"}=\0- ][^=\0- ]*|"(?:[^"\\]|\\[^])*")[ \t-\r]*=[ \t-\r]*("(?:[^"\\]|\\[^])*"|`[^`]*`)[ \t-\r]*(?:,[ \t-\r]*(?=\})|(?=\})|,)/y
 
 function labelSetOf(bytes: Buffer): Repaired | undefined {
   const text = bytes.toString()

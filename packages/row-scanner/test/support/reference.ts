@@ -2,7 +2,7 @@
 import { parseTimestamp, type RequestStamp } from '@sluice/rows'
 import { EntryValidator, textPrefix, type TextPrefix } from '@sluice/rows/testing'
 import { entryFields, limits } from '@sluice/schema'
-import { type Members, parseText, type Value, toValue } from './json.ts'
+import { parseText, type Value, toValue } from './json.ts'
 
 /** The first id of each body. */
 export const ID = '01a1fb4d-5bd1-7000-83e0-56d2211cd84d'
@@ -35,8 +35,9 @@ export function referenceOf(
 ): Outcome {
   const text = body.toString()
   if (isNdjson) {
-    const lines = text.split('\n').filter((line) => !/^[ \t\r]*$/.test(line))
-    return { kind: 'batch', ...take(lines.map(parseText), prefix), single: undefined }
+    const lines = text.split('\n').map((line) => line.replace(/\r$/, ''))
+    const filled = lines.filter((line) => !/^[ \t\r]*$/.test(line))
+    return { kind: 'batch', ...take(filled.map(parseText), prefix), single: undefined }
   }
   const root = parseText(text)
   if (typeof root === 'string') return { invalid: root }
@@ -89,7 +90,7 @@ function rowOf(value: Value, prefix: TextPrefix, id: string): string | readonly 
   const members = [...own, ...unknown]
   const levels = 1 + Math.max(0, ...members.map(([, member]) => levelsOf(member.value)))
   const text = `{${members.map(([name, member]) => `${nameOf(name, member.rawName)}:${textOf(member.value)}`).join(',')}}`
-  const where = value.members.has('metadata') ? '/metadata' : ''
+  const where = metadata?.kind === 'object' ? '/metadata' : ''
   const subject = where === '' ? 'metadata, which includes unknown fields, ' : ''
   if (levels > limits.metadataDepthMax)
     return [
@@ -125,7 +126,8 @@ function rowOf(value: Value, prefix: TextPrefix, id: string): string | readonly 
         message: 'must be an ISO 8601 date-time of 1970–2261',
       },
     ]
-  const lone = findLone(value, new Map(members))
+  const stored = [...value.members].filter(([name]) => entryFields.has(name) || !own.has(name))
+  const lone = findLone({ kind: 'object', members: new Map(stored) })
   if (lone !== undefined)
     return [{ path: lone, code: 'invalid_unicode', message: 'must not contain half of a surrogate pair' }]
   const columns = [
@@ -162,32 +164,19 @@ function levelsOf(value: Value): number {
   return 1 + Math.max(0, ...[...value.members.values()].map((member) => levelsOf(member.value)))
 }
 
-function findLone(entry: Extract<Value, { kind: 'object' }>, metadata: Members): string | undefined {
-  for (const [name, { value }] of entry.members) {
-    if (!name.isWellFormed()) return ''
-    if (entryFields.has(name) && value.kind === 'string' && !value.string.isWellFormed()) return `/${name}`
-  }
-  for (const [name, { value }] of metadata) {
-    if (!name.isWellFormed()) return '/metadata'
-    const found = findInValue(value)
-    const isFolded = entry.members.get(name)?.value === value
-    if (found !== undefined) return `${isFolded ? '' : '/metadata'}${pointer(name)}${found}`
-  }
-  return undefined
-}
-
-function findInValue(value: Value): string | undefined {
+/** The path of the first string with half of a surrogate pair, or of the object around a name that has it. */
+function findLone(value: Value): string | undefined {
   if (value.kind === 'string') return value.string.isWellFormed() ? undefined : ''
   if (value.kind === 'array') {
     for (const [i, element] of value.elements.entries()) {
-      const found = findInValue(element)
+      const found = findLone(element)
       if (found !== undefined) return `/${i}${found}`
     }
   }
   if (value.kind === 'object') {
     for (const [name, member] of value.members) {
       if (!name.isWellFormed()) return ''
-      const found = findInValue(member.value)
+      const found = findLone(member.value)
       if (found !== undefined) return `${pointer(name)}${found}`
     }
   }

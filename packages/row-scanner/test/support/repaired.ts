@@ -121,16 +121,12 @@ class Writer {
   #rawOf(value: Exclude<Value, { kind: 'array' | 'object' }>): string {
     if (value.kind !== 'string' || value.string.isWellFormed()) return value.raw
     this.#faults.add('invalid_unicode')
-    return value.raw.replaceAll(ESCAPES, (escape) =>
-      (JSON.parse(`"${escape}"`) as string).isWellFormed() ? escape : '\u{FFFD}',
-    )
+    return JSON.stringify(value.string.toWellFormed())
   }
 }
 /** OTLP compares names whose halves of surrogate pairs are replaced, so only the raw name shows that. */
 const nameTextOf = (name: string, raw: string): string =>
   (JSON.parse(raw) as string).isWellFormed() ? nameOf(name, raw) : raw
-const ESCAPES = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\./g
-
 const isDeep = (value: Value, level: number): boolean => {
   if (value.kind !== 'array' && value.kind !== 'object') return false
   const values = value.kind === 'array' ? value.elements : membersOf(value).map(([, inner]) => inner)

@@ -122,7 +122,7 @@ describe('a push request', () => {
       ])
       const { level: _repeats, env: _column, ...kept } = labels
       expect(storedMetadata(api)).toEqual([
-        { originalLevel: 'fatal', time: line.time, a: 1, a_2: '3', a_3: '2', ...kept },
+        { originalLevel: 'fatal', time: line.time, a: 1, a_2: '2', a_3: '3', ...kept },
       ])
     })
 
@@ -166,7 +166,7 @@ describe('a push request', () => {
     const pairs = [pair('a', '1'), pair('a', '2'), pair('a_2', '3'), pair('a', '4')]
     await push(stream('{b="1",b_2="2",b="3"}', lineOf('x', 0, ...pairs)))
     expect(storedMetadata(api)).toEqual([
-      { a: '1', a_3: '2', a_2: '3', a_4: '4', b: '1', b_2: '2', b_3: '3' },
+      { a: '1', a_2: '2', a_2_2: '3', a_3: '4', b: '1', b_2: '2', b_3: '3' },
     ])
   })
 
