@@ -23,7 +23,9 @@ let project = ''
 beforeAll(async () => {
   const packed = await installPacked('client')
   project = packed.path
-  await cp(fileURLToPath(new URL('../examples/browser-proxy', import.meta.url)), project, { recursive: true })
+  await cp(fileURLToPath(new URL('../../../examples/browser-proxy', import.meta.url)), project, {
+    recursive: true,
+  })
   return packed.remove
 }, 120_000)
 
