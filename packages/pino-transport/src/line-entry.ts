@@ -8,7 +8,7 @@ import {
   readTime,
   setMember,
 } from '@sluice/records'
-import { entryFields, hasAtMostCharacters, limits } from '@sluice/schema'
+import { hasAtMostCharacters, limits } from '@sluice/schema'
 import type { PinoConfig } from './options.ts'
 
 export interface EntryContext extends PinoConfig {
@@ -30,18 +30,12 @@ export function entryOfLine(line: string, context: EntryContext): Entry {
   return { level: DEFAULT_LEVEL, message: cut(line, limits.messageCharactersMax) }
 }
 
-/** As the API makes it of a line of pino that a shipper sends, with the metadata in one place. */
+/** As the API makes it of a line of pino that a shipper sends. */
 function entryOfMembers(members: Members): Entry {
-  const { metadata, ...entry } = entryOfRecord(members, { defaultLevel: DEFAULT_LEVEL }) as Entry
-  const inMetadata: Members = { ...metadata }
-  for (const name of Object.keys(entry)) {
-    if (entryFields.has(name)) continue
-    addMember(inMetadata, name, entry[name])
-    delete entry[name]
-  }
+  const entry = entryOfRecord(members, { defaultLevel: DEFAULT_LEVEL }) as Entry
   entry.message = cut(entry.message, limits.messageCharactersMax)
   if (typeof entry.stack === 'string') entry.stack = cut(entry.stack, limits.stackCharactersMax)
-  return { ...entry, metadata: inMetadata }
+  return entry
 }
 
 /** The line as other loggers write it: what is special to pino, and to the configuration of this logger, has the names of the API. */

@@ -25,8 +25,6 @@ type Path = readonly string[]
  * as a level that is unknown; the default is then used. A level that says more than the contract's, such as `FATAL`, is
  * kept as `originalLevel`. A record without a message gets its own JSON as the message.
  *
- * A record that needs no change is returned itself.
- *
  * Message and stack may exceed the limits of the contract: nothing is cut here.
  */
 export function entryOfRecord(
@@ -34,7 +32,6 @@ export function entryOfRecord(
   options: { readonly defaultLevel: Level },
 ): Record<string, unknown> {
   const uses = findUses(record)
-  if (isUnchanged(record, uses)) return record
   const level = uses.get('level')?.value as LevelReading | undefined
   const entry: Record<string, unknown> = {}
   const timestamp = uses.get('timestamp')
@@ -112,25 +109,6 @@ const isMet: Readonly<Record<NonNullable<NameRole['condition']>, (record: Fields
     Object.hasOwn(record, 'pid') &&
     (Object.hasOwn(record, 'v') || (isNumber(record['level']) && Object.hasOwn(record, 'hostname'))),
   mongo: ({ t }) => isPlainObject(t) && Object.hasOwn(t, '$date'),
-}
-
-function isUnchanged(record: Fields, uses: Uses): boolean {
-  if (!uses.has('level') || !uses.has('message')) return false
-  for (const [field, { path, value }] of uses) {
-    if (path[0] !== field) return false
-    const read = field === 'level' ? (value as LevelReading).level : value
-    if (read !== record[field]) return false
-  }
-  for (const field of entryFields) {
-    if (!uses.has(field) && record[field] !== undefined && record[field] !== null) return false
-  }
-  return !isRepeated(record, uses.get('metadata')?.value)
-}
-
-/** Whether a field that becomes metadata has the name of a value in it: the API would replace one by the other. */
-function isRepeated(record: Fields, metadata: unknown): boolean {
-  if (!isPlainObject(metadata)) return false
-  return Object.keys(record).some((name) => !entryFields.has(name) && Object.hasOwn(metadata, name))
 }
 
 /** The metadata of the record, and all values that are not used. */

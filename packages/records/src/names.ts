@@ -27,21 +27,14 @@ const table: readonly (readonly [
   names: string,
   more?: Partial<Pick<NameRole, 'numbering' | 'condition'>>,
 ])[] = [
-  [
-    'timestamp',
-    'time',
-    'timestamp @timestamp time ts datetime eventtime event_time asctime t @t time_local time_iso8601 ' +
-      '__realtime_timestamp date timeunixnano observedtimestamp observedtimeunixnano timemillis instant ' +
-      'requestreceivedtimestamp created_at createdat written_at record.time',
-  ],
+  ['timestamp', 'time', 'timestamp @timestamp time ts datetime eventtime event_time asctime t @t'],
+  ['timestamp', 'time', 'time_local time_iso8601 __realtime_timestamp date timeunixnano observedtimestamp'],
+  ['timestamp', 'time', 'observedtimeunixnano timemillis instant requestreceivedtimestamp created_at'],
+  ['timestamp', 'time', 'createdat written_at record.time'],
   ['level', 'level', 'level'],
   ['level', 'level', 'severity', { numbering: 'syslog' }],
-  [
-    'level',
-    'level',
-    'levelname log.level loglevel log_level lvl severitytext severity_text level_name error_severity @l ' +
-      '@level sev record.level jsonpayload.level',
-  ],
+  ['level', 'level', 'levelname log.level loglevel log_level lvl severitytext severity_text level_name'],
+  ['level', 'level', 'error_severity @l @level sev record.level jsonpayload.level'],
   ['level', 'level', 'priority syslog_severity syslog.severity', { numbering: 'syslog' }],
   ['level', 'level', 'log.syslog.severity.code', { numbering: 'syslog' }],
   ['level', 'level', 'severitynumber severity_number', { numbering: 'otel' }],
@@ -57,12 +50,9 @@ const table: readonly (readonly [
   ['service', 'string', 'name', { condition: 'bunyan' }],
   ['environment', 'environment', 'environment env service.environment deployment.environment'],
   ['environment', 'environment', 'deployment.environment.name node_env'],
-  [
-    'stack',
-    'stack',
-    'stack stacktrace stack_trace exception exc_info exc_text error.stack_trace error.stack',
-  ],
-  ['stack', 'stack', 'err.stack err.stack_trace exception.stacktrace thrown.extendedstacktrace @x'],
+  ['stack', 'stack', 'stack stacktrace stack_trace exception exc_info exc_text error.stack_trace'],
+  ['stack', 'stack', 'error.stack err.stack err.stack_trace exception.stacktrace'],
+  ['stack', 'stack', 'thrown.extendedstacktrace @x'],
   ['source', 'string', 'source'],
   ['url', 'string', 'url url.full'],
   ['pathname', 'string', 'pathname url.path'],

@@ -50,35 +50,27 @@ export function timeOfIso(string: string): string | undefined {
   if (match === null) return undefined
   const [, year = '', , month = '', day = '', hour = '', minute = '', second = '00', fraction, zone = ''] =
     match
-  if (!isDate(+year, +month, +day) || +hour > 23 || +minute > 59 || +second > 60) return undefined
   const offset = zone === 'UTC' || zone === 'GMT' ? 'Z' : zone
-  if (!isOffset(offset) || !isInYearsOfContract([+year, +month, +day, +hour, +minute, +second], offset))
-    return undefined
+  const date = `${year}-${month}-${day}`
+  // `Date` has no leap seconds, and takes 30 February as 2 March.
+  const clock = `${hour}:${minute}:${second === '60' ? '59' : second}`
+  const localMs = Date.parse(`${date}T${clock}Z`)
+  if (Number.isNaN(localMs) || !new Date(localMs).toISOString().startsWith(date)) return undefined
+  const offsetMs = offsetMsOf(offset)
+  const utcMs = localMs + (second === '60' ? 1_000 : 0) - offsetMs
+  if (!(utcMs >= 0 && utcMs < EPOCH_SECONDS_MAX * 1_000)) return undefined
   if (CONTRACT_FORM.test(string)) return string
   const point = fraction === undefined ? '' : `.${fraction}`
-  return `${year}-${month}-${day}T${hour}:${minute}:${second}${point}${offset}`
+  return `${date}T${hour}:${minute}:${second}${point}${offset}`
 }
 
-function isOffset(offset: string): boolean {
-  return offset.length < 2 || (+offset.slice(1, 3) <= 23 && +offset.slice(3).replace(':', '') <= 59)
-}
-
-function isDate(year: number, month: number, day: number): boolean {
-  if (month < 1 || month > 12 || day < 1) return false
-  return day <= new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
-}
-
-/** Whether the time is in the years 1970 to 2261 in UTC. Only the offset of a time next to their ends matters. */
-function isInYearsOfContract(
-  [year, month, day, hour, minute, second]: readonly [number, number, number, number, number, number],
-  offset: string,
-): boolean {
-  if (year > 1970 && year < 2261) return true
-  if (year < 1969 || year > 2262) return false
-  const sign = offset.startsWith('-') ? -1 : 1
-  const ahead = offset.length < 2 ? 0 : sign * (+offset.slice(1, 3) * 60 + +offset.slice(3).replace(':', ''))
-  const utcYear = new Date(Date.UTC(year, month - 1, day, hour, minute - ahead, second)).getUTCFullYear()
-  return utcYear >= 1970 && utcYear <= 2261
+/** How far the local time is ahead. NaN if it is no offset. */
+function offsetMsOf(offset: string): number {
+  if (offset.length < 2) return 0
+  const [hours, minutes] = [+offset.slice(1, 3), +offset.slice(3).replace(':', '')]
+  return hours > 23 || minutes > 59
+    ? NaN
+    : (offset.startsWith('-') ? -1 : 1) * (hours * 60 + minutes) * 60_000
 }
 
 /** A decimal number without a sign or an exponent. 19 digits are the nanoseconds of the year 2261. */

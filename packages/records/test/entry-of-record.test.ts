@@ -10,11 +10,8 @@ const isNumber = (value: unknown): boolean =>
 const base = { level: 'info', message: 'm' }
 
 describe('an entry of the contract', () => {
-  test.each([
-    base,
-    { ...base, level: 'success', requestId: 7, metadata: { level: 'x', deep: { a: [1] } } },
-    { ...base, service: null, stack: null, timestamp: null, environment: null },
-    {
+  test('comes out as it is', () => {
+    const entry = {
       timestamp: '2026-11-20t22:43:01,123456789+01',
       ...base,
       service: 'shop',
@@ -23,10 +20,14 @@ describe('an entry of the contract', () => {
       url: 'https://a.example/b?c',
       pathname: '/b',
       stack: 'Error: x\n    at y',
-      metadata: { a: null },
-    },
-  ])('comes out as it is: %j', (record) => {
-    expect(entryOf(record)).toBe(record)
+      metadata: { level: 'x', deep: { a: [null] } },
+    }
+    expect(entryOf(entry)).toEqual(entry)
+  })
+
+  test('has no fields that are null', () => {
+    const absent = { service: null, stack: null, timestamp: null, environment: null, metadata: null }
+    expect(entryOf({ ...base, ...absent })).toEqual(base)
   })
 
   test('has no unknown field with the name of a value in its metadata: nothing is replaced', () => {

@@ -1,5 +1,5 @@
-import { entryOfRecord, type Level, type Members } from '@sluice/records'
-import { limits } from '@sluice/schema'
+import { entryOfRecord, isPlainObject, type Level, type Members } from '@sluice/records'
+import { entryFields, limits } from '@sluice/schema'
 import { type LogRecord, rawRecord } from './record-assembler.ts'
 import { endsWithTraceback, findStack, isTraceback } from './stack-traces.ts'
 
@@ -52,17 +52,27 @@ function atMost(string: string | undefined, charactersMax: number): string | und
 }
 
 function entryOfMembers({ more, text }: LogRecord, members: Members, defaults: EntryDefaults): string {
-  const converted = entryOfRecord(members, { defaultLevel: defaults.level })
-  const entry: Members = { ...converted }
+  const entry = entryOfRecord(members, { defaultLevel: defaults.level })
   entry['service'] ??= defaults.service ?? defaults.fallbackService
   entry['environment'] ??= defaults.environment
   if (more.length > 0) {
     const name = findStack(more) === -1 ? 'message' : 'stack'
-    const before = converted[name]
+    const before = entry[name]
     entry[name] = typeof before === 'string' ? [before, ...more].join('\n') : more.join('\n')
   }
-  const isUnchanged = Object.keys(entry).every((name) => entry[name] === members[name])
-  return isUnchanged && converted === members && /^\s*\{/.test(text) ? text : JSON.stringify(entry)
+  return /^\s*\{/.test(text) && isEntry(members, entry) ? text : JSON.stringify(entry)
+}
+
+/** Whether the API makes of the members, as they are, what the entry has. */
+function isEntry(members: Members, { metadata = {}, ...fields }: Members): boolean {
+  const names = [...entryFields].filter((name) => name !== 'metadata')
+  return (
+    isPlainObject(members['metadata'] ?? {}) &&
+    names.every((name) => (members[name] ?? undefined) === fields[name]) &&
+    Object.keys(members).every(
+      (name) => entryFields.has(name) || (metadata as Members)[name] === members[name],
+    )
+  )
 }
 
 function messageAndStack({ head, more }: LogRecord): { message: string; stack?: string } {

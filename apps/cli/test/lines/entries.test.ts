@@ -69,7 +69,7 @@ describe('a JSON object', () => {
       '{"level":"info","message":"m","metadata":{"id":123456789012345678901234567890}}',
     )
     expect(textOf('{"level":"info","message":"m","__proto__":{"level":"error"}}', full)).toBe(
-      '{"level":"info","message":"m","__proto__":{"level":"error"},"service":"web","environment":"staging"}',
+      '{"level":"info","message":"m","metadata":{"__proto__":{"level":"error"}},"service":"web","environment":"staging"}',
     )
   })
 
