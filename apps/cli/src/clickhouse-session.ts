@@ -3,7 +3,6 @@ import {
   type ClickHouseClient,
   ClickHouseError,
   connectClickHouse,
-  MigrationError,
 } from '@sluice/clickhouse'
 import { CliError, codeOf, describeNetworkError } from './errors.ts'
 import { SLUICE } from './options.ts'
@@ -30,7 +29,6 @@ export async function withClickHouse<Result>(
 
 /** Converts failures of ClickHouse into errors for the user. Returns any other error unchanged. */
 export function toCliError(error: unknown, access: ClickHouseAccess): unknown {
-  if (error instanceof MigrationError) return new CliError(error.message, { cause: error })
   const reason = describeClickHouseError(error, access)
   if (reason === undefined) return error
   const isUnavailable = !(error instanceof ClickHouseError) && !CERTIFICATE_CODES.test(codeOf(error))

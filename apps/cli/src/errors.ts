@@ -5,6 +5,19 @@ export class CliError extends Error {
   override name = 'CliError'
 }
 
+/** By name: the packages of these classes take far longer to load than the help. */
+const forUsers: ReadonlySet<string> = new Set([
+  'CliError',
+  'MigrationError',
+  'RegistryError',
+  'SettingsError',
+])
+
+/** Whether the user sees the message of an error, and nothing else. */
+export function isForUser(error: unknown): error is Error {
+  return error instanceof Error && forUsers.has(error.name)
+}
+
 const REFUSED = 'refused the connection'
 const CLOSED = 'closed the connection'
 const UNKNOWN_HOST = 'has a host name that cannot be resolved'

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type ApiKeyRecord, Registry, RegistryError } from '@sluice/projects'
+import { type ApiKeyRecord, Registry } from '@sluice/projects'
 import {
   checkReplication,
   closeRedis,
@@ -14,7 +14,7 @@ import {
 } from '@sluice/runtime'
 import type { Context } from './context.ts'
 import { CliError, describeNetworkError, SILENT } from './errors.ts'
-import { convertSettingsErrors, type RedisAccess, redisAccess, type Flags } from './service-access.ts'
+import { type Flags, type RedisAccess, redisAccess } from './service-access.ts'
 import { redactUrl } from './terminal.ts'
 
 /** Redis and its replicas normally respond within milliseconds. */
@@ -30,9 +30,7 @@ export async function withRedis<Result>(
   task: (redis: RedisConnection, durable: DurableRedis) => Promise<Result>,
 ): Promise<Result> {
   const { url, prefix: _prefix, memoryBytes: _memoryBytes, replicas, ...tuning } = access
-  const redis = convertSettingsErrors(() =>
-    connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: DEADLINE_MS }),
-  )
+  const redis = connectRedis(url, { ...tuning, failFast: true, commandTimeoutMs: DEADLINE_MS })
   // ioredis emits an error for each failed reconnection. The first failure also rejects the operation that awaits it.
   redis.on('error', ignore)
   const waitMs = REPLICATION_WAIT_MS
@@ -58,7 +56,6 @@ export async function withRedis<Result>(
     }
     return await task(redis, durable)
   } catch (error) {
-    if (error instanceof RegistryError) throw new CliError(error.message, { cause: error })
     const address = `Redis at ${redactUrl(url)}`
     if (danger !== undefined && error instanceof NotReplicatedError)
       throw new CliError(`${address} ${danger}. Correct this, and repeat the command`, { cause: error })
@@ -87,7 +84,7 @@ function describeRedisError(error: unknown): string | undefined {
   return describeNetworkError(error)
 }
 
-/** Opens the registry of projects and keys for one task. @throws CliError when Redis is unavailable, or the registry rejects it */
+/** Opens the registry of projects and keys for one task. @throws CliError when Redis is unavailable */
 export async function withRegistry<Result>(
   flags: Flags,
   context: Context,

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Context } from './context.ts'
-import { CliError, stackTrace } from './errors.ts'
+import { isForUser, stackTrace } from './errors.ts'
 import { SLUICE, withExamples } from './options.ts'
 import { escapeControls, painter } from './terminal.ts'
 
@@ -31,7 +31,7 @@ export async function run(args: readonly string[], context: Context): Promise<nu
   } catch (error) {
     // Commander has already printed the error, or the requested help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    if (!(error instanceof CliError)) throw error
+    if (!isForUser(error)) throw error
     const { stderr } = context
     await stderr.write(`${errorPrefix(stderr)} ${escapeControls(error.message)}\n`)
     if (program.opts<{ debug?: true }>().debug)

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type ClickHouseAccess, clickhouseAccessFrom, clickhouseSettings } from '@sluice/clickhouse'
-import { parseRedisUrl, readSettings, redisSettings, SettingsError } from '@sluice/runtime'
+import { parseRedisUrl, readSettings, redisSettings } from '@sluice/runtime'
 import type { Context } from './context.ts'
 import { CliError, codeOf, throwReadError } from './errors.ts'
 import { SLUICE } from './options.ts'
@@ -25,10 +25,8 @@ export async function redisAccess(flags: Flags, sources: SettingSources) {
   const given = flags.redisUrl || environment['REDIS_URL'] || (await readLocalServices(sources)).redisUrl
   const url = given ?? noAddress('Redis', 'REDIS_URL', '--redis-url')
   const prefix = flags.prefix ?? environment['SLUICE_PREFIX']
-  const settings = convertSettingsErrors(() => {
-    parseRedisUrl(url)
-    return readSettings(redisSettings, { ...environment, REDIS_URL: url, SLUICE_PREFIX: prefix })
-  })
+  parseRedisUrl(url)
+  const settings = readSettings(redisSettings, { ...environment, REDIS_URL: url, SLUICE_PREFIX: prefix })
   return {
     url,
     prefix: settings.SLUICE_PREFIX,
@@ -58,7 +56,7 @@ export async function clickhouseAccess(
     CLICKHOUSE_PASSWORD: environment['CLICKHOUSE_PASSWORD'] || local?.password,
     CLICKHOUSE_DATABASE: flags.clickhouseDatabase ?? (environment['CLICKHOUSE_DATABASE'] || local?.database),
   }
-  return convertSettingsErrors(() => clickhouseAccessFrom(readSettings(clickhouseSettings, settings)))
+  return clickhouseAccessFrom(readSettings(clickhouseSettings, settings))
 }
 
 const httpServices = {
@@ -90,15 +88,6 @@ export async function httpAccess(
   throw new CliError(
     `no key of the ${name} is configured: create one with \`${create}\`, and set ${keyVariable}`,
   )
-}
-
-/** Invalid settings are reported to the user who set them. @throws CliError */
-export function convertSettingsErrors<Result>(read: () => Result): Result {
-  try {
-    return read()
-  } catch (error) {
-    throw error instanceof SettingsError ? new CliError(error.message, { cause: error }) : error
-  }
 }
 
 function noAddress(service: string, variable: string, flag: string): never {

@@ -5,7 +5,7 @@ import { PATIENCE_MS } from '@sluice/harness/waiting'
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
-import { pastOfShop } from '../../cli/src/demo/shop-traffic.ts'
+import { pastOfShop } from '../../cli/src/commands/demo.ts'
 import { findChromium } from './support/chromium.ts'
 import { type FakeEntry, idAt } from './support/fake-entries.ts'
 import { FakeQueryApi } from './support/fake-query-api.ts'
@@ -20,9 +20,8 @@ const QUALITY = 75
 const executablePath = findChromium()
 if (executablePath === undefined)
   throw new Error('there is no Chromium: tools/chromium.sh node_modules/.cache/chromium')
-const entries = [...pastOfShop(NOW_MS, ENTRIES, seededRandom(SEED))].map((each, number): FakeEntry => {
-  // Absent fields are left out, as they are when it is sent.
-  const sent = JSON.parse(JSON.stringify(each)) as Omit<FakeEntry, 'id' | 'metadata'> & { metadata: object }
+const entries = [...pastOfShop(NOW_MS, ENTRIES, seededRandom(SEED))].map((line, number): FakeEntry => {
+  const sent = JSON.parse(line) as Omit<FakeEntry, 'id' | 'metadata'> & { metadata: object }
   const { timestamp, metadata } = sent
   const id = idAt(Date.parse(timestamp), number)
   return Object.assign(sent, { id, received_at: timestamp, metadata: JSON.stringify(metadata) })

@@ -1,13 +1,13 @@
 import { highlights, parseQuery } from '@sluice/query-language'
 import type { Command } from 'commander'
 import type { Context } from '../context.ts'
+import { CliError } from '../errors.ts'
 import { parseTimeZone } from '../lines/times.ts'
-import { type CountOptions, countEntries } from '../logs/count.ts'
 import { jsonLine, lineLimits, textLines, zonedTime } from '../logs/entry-lines.ts'
 import type { Completeness, Entry } from '../logs/query-client.ts'
 import { type QueryOptions, reportGaps, type UserQuery, withQuery } from '../logs/user-query.ts'
 import { integer, JSON_OPTION, withConnections, withExamples } from '../options.ts'
-import { escapeControls, painter } from '../terminal.ts'
+import { escapeControls, formatCount, painter, printList } from '../terminal.ts'
 import { parseDuration } from '../times.ts'
 
 const limits = {
@@ -17,6 +17,9 @@ const limits = {
   pageMax: 1_000,
   /** Pages that end at a limit of the search, after about ten seconds each. Nobody waits longer without a word. */
   limitedPagesMax: 6,
+  intervalsMax: 500,
+  /** Of a count without `--per`. */
+  intervals: 20,
 } as const
 
 export function define(command: Command, context: Context): void {
@@ -179,3 +182,62 @@ async function reportRange(
   else if (isDefault && context.stderr.isTerminal)
     await report(`the entries ${where}; --from 1d shows those of a day`)
 }
+
+interface Bucket {
+  readonly from: string
+  readonly counts: Readonly<Record<string, number>>
+  /** Of values that are not distinguished. */
+  readonly other?: number
+}
+
+interface Histogram extends Completeness {
+  readonly step_ms: number
+  readonly buckets: readonly Bucket[]
+}
+
+interface CountOptions {
+  readonly by: string
+  readonly per?: number
+  readonly json?: true
+}
+
+/** Prints how many entries match, by time and the values of a field. */
+async function countEntries(query: UserQuery, { by, per, json }: CountOptions): Promise<void> {
+  const { text, from, zone, client, context, report } = query
+  const until = query.until ?? Temporal.Instant.fromEpochMilliseconds(context.nowMs())
+  const intervalOf = (ms: number): number => Math.floor(ms / (per ?? Infinity))
+  const count = intervalOf(until.epochMilliseconds - 1) - intervalOf(from.epochMilliseconds) + 1
+  if (count > limits.intervalsMax)
+    throw new CliError(`--per makes ${formatCount(count)} intervals, and ${limits.intervalsMax} are allowed`)
+  const range = {
+    from: String(from),
+    until: String(until),
+    buckets: per === undefined ? limits.intervals : count,
+  }
+  const answer = await client.get<Histogram>('histogram', { query: text, by, ...range })
+  const totals: Record<string, number> = {}
+  for (const bucket of answer.buckets)
+    for (const [value, entries] of Object.entries(countsOf(bucket)))
+      totals[value] = (totals[value] ?? 0) + entries
+  const values = Object.keys(totals).toSorted((a, b) => (totals[b] ?? 0) - (totals[a] ?? 0))
+  const listing = {
+    headings: ['TIME', ...values.map((value) => (value === '' ? '(none)' : value))],
+    cells: (bucket: Bucket) => [
+      bucket.from === '' ? 'total' : zonedTime(bucket.from, zone),
+      ...values.map((value) => formatCount(countsOf(bucket)[value] ?? 0)),
+    ],
+    empty: 'no entry matches',
+  }
+  await printList(
+    json ? answer.buckets : [...answer.buckets, { from: '', counts: totals }],
+    listing,
+    json,
+    context,
+  )
+  if (per !== undefined && per !== answer.step_ms)
+    await report(`counted per ${answer.step_ms / 1_000} s: intervals divide a minute, an hour or a day`)
+  await reportGaps(query, answer)
+}
+
+const countsOf = ({ counts, other }: Bucket): Readonly<Record<string, number>> =>
+  other === undefined ? counts : { ...counts, '(others)': other }

@@ -1,15 +1,17 @@
 import type { Level } from '@sluice/records'
+import { withTimeout } from '@sluice/runtime'
 import { environments, levels } from '@sluice/schema'
 import { type Command, Option } from 'commander'
+import { addAbortSignal } from 'node:stream'
 import { type Context, INTERRUPTED_EXIT_CODE } from '../context.ts'
-import { CliError } from '../errors.ts'
+import { CliError, throwReadError } from '../errors.ts'
+import { entriesOf, type EntryDefaults } from '../lines/entries.ts'
+import { type LogRecord, RecordAssembler } from '../lines/record-assembler.ts'
 import { parseTimeZone, TimeReader } from '../lines/times.ts'
 import { withConnections, withExamples } from '../options.ts'
-import { openSources } from '../send/input.ts'
+import { decompress, type Line, openSources, readLines, type Source } from '../send/input.ts'
 import { formatLineRanges, type LineRange, linesToSkip, parseLineRanges } from '../send/line-ranges.ts'
-import { SendReport } from '../send/report.ts'
-import { sendSource } from '../send/send-source.ts'
-import { EntrySender } from '../send/sender.ts'
+import { EntrySender, entryBytesMax } from '../send/sender.ts'
 import { type Flags, httpAccess } from '../service-access.ts'
 import { formatCount } from '../terminal.ts'
 import { parseDuration } from '../times.ts'
@@ -50,51 +52,119 @@ interface SendOptions extends Flags {
 }
 
 async function send(files: readonly string[], options: SendOptions, context: Context): Promise<void> {
+  const rest = await sendSources(await openSources(files, context.stdin), options, context)
+  if (rest !== '')
+    await context.stderr.write(
+      `To send the rest, run the same command with the same input and --skip-lines ${rest}\n`,
+    )
+}
+
+/** Sends sources one after the other, and prints the summary. @returns the lines to skip when the rest is sent; '' if there are none */
+export async function sendSources(
+  sources: readonly Source[],
+  options: SendOptions,
+  context: Context,
+): Promise<string> {
   const { level, service, environment, raw, timezone, retryFor = 300_000, skipLines: skipped = [] } = options
   const defaults = { level, service, environment }
-  const { nowMs, stdout, stderr } = context
+  const { nowMs, stdout } = context
   const times = raw ? undefined : new TimeReader(timezone ?? Temporal.Now.timeZoneId(), nowMs)
   const api = await httpAccess('api', options, context)
-  const sources = await openSources(files, context.stdin)
   const interrupted = context.abortOnInterrupt()
-
   const startedAtMs = nowMs()
-  const report = new SendReport(stderr)
-  const sender = new EntrySender({ api, retryForMs: retryFor, interrupted, nowMs }, report)
+  const sender = new EntrySender({ api, retryForMs: retryFor, interrupted, context })
   const signal = AbortSignal.any([interrupted, sender.failed])
   let failures = 0
   const noteFailure = (error: unknown): void => {
     if (!(error instanceof CliError)) throw error
     failures += 1
-    report.note(`sluice: ${error.message}`)
+    sender.note(`sluice: ${error.message}`)
   }
   let areLinesKnown = true
   let isAllRead = true
-  try {
-    for (const source of sources) {
-      const reading = sendSource(source, { defaults, times, sender, report, skipped, signal })
-      // After a file that could not be read to its end, the numbers of the lines are unknown.
-      const isRead = await reading.catch((error: unknown) => {
-        areLinesKnown = false
-        noteFailure(error)
-      })
-      isAllRead &&= isRead === true
-    }
-    await sender.end().catch(noteFailure)
-  } finally {
-    report.end()
+  for (const source of sources) {
+    const reading = sendSource(source, { defaults, times, sender, skipped, signal })
+    // After a file that could not be read to its end, the numbers of the lines are unknown.
+    const isRead = await reading.catch((error: unknown) => {
+      areLinesKnown = false
+      noteFailure(error)
+    })
+    isAllRead &&= isRead === true
   }
-  const isComplete = isAllRead && report.unanswered === 0
-  const done = linesToSkip(report.lines, report.unansweredLines, skipped)
+  await sender.end().catch(noteFailure)
+  const isComplete = isAllRead && sender.unanswered === 0
+  const done = linesToSkip(sender.lines, sender.unansweredLines, skipped)
   const firstLine = done[0]?.first === 1 ? done[0].last + 1 : 1
   const verb = interrupted.aborted ? 'Interrupted' : 'Stopped'
   const stop = `${verb}${areLinesKnown ? ` at line ${formatCount(firstLine)}` : ''}: `
-  await stdout.write(`${isComplete ? '' : stop}${report.summary(nowMs() - startedAtMs)}\n`)
-  const rest = formatLineRanges(done)
-  if (!isComplete && areLinesKnown && rest !== '')
-    await stderr.write(
-      `To send the rest, run the same command with the same input and --skip-lines ${rest}\n`,
-    )
+  await stdout.write(`${isComplete ? '' : stop}${sender.summary(nowMs() - startedAtMs)}\n`)
   if (interrupted.aborted) context.exitCode = INTERRUPTED_EXIT_CODE
-  else if (failures + report.rejected + report.unanswered > 0) context.exitCode = 1
+  else if (failures + sender.rejected + sender.unanswered > 0) context.exitCode = 1
+  return isComplete || !areLinesKnown ? '' : formatLineRanges(done)
+}
+
+/** How long a record of a live stream waits for more lines. A program writes a stack trace at once. */
+const CONTINUATION_WAIT_MS = 500
+
+interface Sending {
+  readonly defaults: Omit<EntryDefaults, 'fallbackService'>
+  readonly times: TimeReader | undefined
+  readonly sender: EntrySender
+  readonly skipped: readonly LineRange[]
+  readonly signal: AbortSignal
+}
+
+/** Sends a source, or what was read of it when the signal is aborted. @returns whether all lines were read @throws CliError */
+async function sendSource(source: Source, options: Sending): Promise<boolean> {
+  const { times, sender, skipped, signal } = options
+  if (signal.aborted) return false
+  const defaults = { ...options.defaults, fallbackService: source.service }
+  const records = new RecordAssembler(times)
+  const linesBefore = sender.lines
+  const originOf = (line: number): string => `${source.name}:${line - linesBefore}`
+  let isSkipping = false
+
+  async function send(record: LogRecord | undefined): Promise<void> {
+    if (isSkipping || record === undefined) return
+    const { firstLine: first, lastLine: last } = record
+    for (const entry of entriesOf(record, defaults))
+      await sender.add({ entry, first, last, origin: originOf(first) })
+  }
+
+  async function add({ text, wasUtf8 }: Line): Promise<void> {
+    const number = sender.lines + 1
+    const isSkipped = skipped.some(({ first, last }) => first <= number && number <= last)
+    if (isSkipped !== isSkipping) {
+      // A record that begins in one part of the input must not continue in the other.
+      await send(records.flush())
+      isSkipping = isSkipped
+    }
+    if (text !== undefined) {
+      if (!wasUtf8 && !isSkipped && text.trim() !== '') sender.repaired += 1
+      await send(records.push(text, number))
+    } else if (!isSkipped) sender.onTooLong(originOf(number))
+    sender.lines = number
+  }
+
+  const stream = addAbortSignal(signal, source.open())
+  const pieces = readLines(decompress(stream, source.name), entryBytesMax)
+  try {
+    for (;;) {
+      const next = pieces.next()
+      if (records.isOpen) await withTimeout(next, CONTINUATION_WAIT_MS).catch(() => send(records.flush()))
+      const { done, value } = await next
+      if (done === true) return !signal.aborted
+      for (const line of value) {
+        if (signal.aborted) return false
+        await add(line)
+      }
+    }
+  } catch (error) {
+    if (signal.aborted) return false
+    return throwReadError(`the rest of ${source.name}`)(error)
+  } finally {
+    // Stdin that is still open would keep the process alive.
+    stream.destroy()
+    await send(records.flush())
+  }
 }

@@ -4,7 +4,7 @@ import { Registry } from '@sluice/projects'
 import { queuedRows, ShardCount } from '@sluice/queue'
 import { installationNames, processClock, readRedisTimeMs, redisServers } from '@sluice/runtime'
 import { withClickHouse } from '../clickhouse-session.ts'
-import { CliError } from '../errors.ts'
+import { isForUser } from '../errors.ts'
 import { withRedis } from '../redis-session.ts'
 import type { RedisAccess } from '../service-access.ts'
 import { escapeJsonControls } from '../terminal.ts'
@@ -25,7 +25,7 @@ export type RedisReading = Awaited<ReturnType<typeof readRedis>>
 export async function readStatus(access: RedisAccess, clickhouse: () => Promise<ClickHouseAccess>) {
   const errors: string[] = []
   const report = (error: unknown): undefined => {
-    if (!(error instanceof CliError) && Object(error).constructor !== Error) throw error
+    if (!isForUser(error) && Object(error).constructor !== Error) throw error
     errors.push(messageOf(error))
   }
   const countDeadLetters = async () =>
@@ -74,9 +74,7 @@ export async function readRedis(access: RedisAccess, errors: string[]) {
 }
 
 const messageOf = (error: unknown): string =>
-  error instanceof CliError
-    ? error.message
-    : withoutSecrets(error instanceof Error ? error.message : 'unknown')
+  isForUser(error) ? error.message : withoutSecrets(error instanceof Error ? error.message : 'unknown')
 
 /** Everything that `sluice status` shows. What could not be read is undefined, and `errors` says why. */
 export type Status = ReturnType<typeof statusOf>
