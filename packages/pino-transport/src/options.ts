@@ -140,12 +140,10 @@ export function receiveConfig(
     port.on('message', listener)
   })
   return async () => {
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const timeout = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), CONFIG_WAIT_MS)
+    const late = new Promise<undefined>((resolve) => {
+      setTimeout(resolve, CONFIG_WAIT_MS).unref()
     })
-    const { levels, messageKey = 'msg', errorKey = 'err' } = (await Promise.race([received, timeout])) ?? {}
-    clearTimeout(timer)
+    const { levels, messageKey = 'msg', errorKey = 'err' } = (await Promise.race([received, late])) ?? {}
     return { levelNames: levels?.labels ?? pinoLevelNames, messageKey, errorKey, ...options }
   }
 }
