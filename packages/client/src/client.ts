@@ -1,8 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import { limits } from '@sluice/schema/limits'
 import type { EntryCounts } from './batch.ts'
 import { Delivery, type Persistence, persistences, type Watch } from './delivery.ts'
 import { utf8Bytes } from './encode.ts'
-import { contractLimits } from './entry.ts'
 import { HookCaller, type SluiceError } from './hooks.ts'
 import { Logger } from './logger.ts'
 import { copyFields } from './metadata.ts'
@@ -40,7 +40,7 @@ export interface ClientStats extends Readonly<EntryCounts> {
 /** Long enough for some retries, and shorter than the time that platforms wait before they kill a process. */
 const CLOSE_TIMEOUT_MS = 10_000
 /** The largest entry: the rest is reserved for the request around it. */
-const JSON_BYTES_MAX = contractLimits.bodyBytesMax - 64
+const JSON_BYTES_MAX = limits.bodyBytesMax - 64
 
 /**
  * Sends log entries to Sluice, in batches. Its methods for logging never throw and never wait.

@@ -1,8 +1,5 @@
 import type { environments, levels, sources } from '@sluice/schema/limits'
 
-/** Of the HTTP API. Characters are Unicode code points. */
-export { environments, levels, limits as contractLimits, sources } from '@sluice/schema/limits'
-
 export type Level = (typeof levels)[number]
 export type Environment = (typeof environments)[number]
 export type Source = (typeof sources)[number]

@@ -1,10 +1,4 @@
-export {
-  type ClientStats,
-  type CloseOptions,
-  type FlushOptions,
-  type FlushResult,
-  SluiceClient,
-} from './client.ts'
+export * from './client.ts'
 export type { Persistence } from './delivery.ts'
 export * from './entry.ts'
 export {
@@ -18,14 +12,6 @@ export {
   type SluiceErrorKind,
 } from './hooks.ts'
 export { Logger } from './logger.ts'
-export type {
-  ClientOptions,
-  Compression,
-  EntryDefaults,
-  Fetch,
-  FetchInit,
-  FetchResponse,
-  OverflowPolicy,
-} from './options.ts'
+export type { ClientOptions, Compression, EntryDefaults, Fetch, OverflowPolicy } from './options.ts'
 export type { Platform } from './platform.ts'
-export type { RecoveredRecord, Spool, SpoolEvents, SpoolRecord } from './spool.ts'
+export type * from './spool.ts'

@@ -20,23 +20,16 @@ export type Compression = 'auto' | 'gzip' | 'none'
 export type OverflowPolicy = 'drop-oldest' | 'drop-newest'
 
 /** What the client needs of a `fetch`: those of libraries have other properties than the global one. */
-export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
-
-export interface FetchInit {
-  readonly method: 'POST'
-  readonly headers: Record<string, string>
-  readonly body: Uint8Array<ArrayBuffer>
-  readonly redirect: 'manual'
-  readonly signal: AbortSignal
-}
-
-export interface FetchResponse {
-  readonly status: number
-  readonly headers: { get(name: string): string | null }
-  /** Read up to a limit if it is a web stream. */
-  readonly body: unknown
-  text(): Promise<string>
-}
+export type Fetch = (
+  url: string,
+  init: {
+    readonly method: 'POST'
+    readonly headers: Record<string, string>
+    readonly body: Uint8Array<ArrayBuffer>
+    readonly redirect: 'manual'
+    readonly signal: AbortSignal
+  },
+) => Promise<Pick<Response, 'status' | 'text'> & { readonly headers: Pick<Headers, 'get'> }>
 
 /** The defaults are in `defaults`, with their reasons. */
 export interface ClientOptions extends EntryDefaults, Hooks {
@@ -136,15 +129,14 @@ export function readOptions(options: ClientOptions, platform: Platform): Setting
     fetch: options.fetch ?? ((address, init) => fetch(address, init)),
     entryDefaults: { service, environment, source: options.source ?? (inBrowser ? 'client' : undefined) },
   }
-  checkNumbers(settings)
-  checkTypes(options, settings)
+  checkValues(settings)
   checkEntryOptions(options, settings)
   return settings
 }
 
 const KEY_IN_BROWSER =
   '`apiKey` must not be used in a browser: every user of the page could read it. Leave it out, and let `url` be a backend of your own ' +
-  'that adds the key. packages/client/examples/browser-proxy is an example.'
+  'that adds the key. examples/browser-proxy is an example.'
 
 /** @param url the address of the API, with or without `/v1` or `/v1/logs` at its end */
 export function logsAddress(url: string): string {
@@ -157,60 +149,64 @@ export function logsAddress(url: string): string {
   return `${origin}${path}/v1/logs${search}`
 }
 
-type NumberName = { [Name in keyof Settings]: Settings[Name] extends number ? Name : never }[keyof Settings]
+/** Whether a value is valid, and what follows "must be" in the error otherwise. */
+type Rule = readonly [isValid: (value: unknown) => boolean, expected: string]
 
-function checkNumbers(settings: Settings): void {
-  // While requests are in flight, there is room for another one. So a full queue always has something that can be dropped.
-  const batches = settings.requestsInFlightMax + 1
-  const ranges: Readonly<Record<NumberName, readonly [min: number, max?: number]>> = {
-    batchEntriesMax: [1, limits.entriesPerRequestMax],
-    batchBytesMax: [1, limits.bodyBytesMax / 2],
-    flushIntervalMs: [0, HOUR_MS],
-    requestsInFlightMax: [1, 100],
-    queueEntriesMax: [batches * settings.batchEntriesMax],
-    queueBytesMax: [batches * settings.batchBytesMax],
-    requestTimeoutMs: [1, HOUR_MS],
-    retryForMs: [0],
-    idempotencyWindowMs: [1_000],
-  }
-  for (const [name, [min, max = Number.MAX_SAFE_INTEGER]] of Object.entries(ranges)) {
-    const value = settings[name as NumberName]
-    const isEndless = name === 'retryForMs' && value === Infinity
-    if (!isEndless && !(Number.isInteger(value) && value >= min && value <= max))
-      throw new TypeError(`\`${name}\` must be an integer from ${min} to ${max}`)
-  }
-}
+const integer = (min: number, max = Number.MAX_SAFE_INTEGER): Rule => [
+  (value) => Number.isInteger(value) && Number(value) >= min && Number(value) <= max,
+  `an integer from ${min} to ${max}`,
+]
+const oneOf = (...values: readonly unknown[]): Rule => [
+  (value) => values.includes(value),
+  `one of ${values.join(', ')}`,
+]
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+const aFunction: Rule = [(value) => typeof value === 'function', 'a function']
 
 /** Visible ASCII. For other characters, `fetch` throws an error with the whole header in its message. */
 const KEY = /^[!-~]+$/
 
-const functions = ['fetch', 'onRejected', 'onDropped', 'onRetry', 'onError', 'onSettled'] as const
-const choices = {
-  overflow: ['drop-oldest', 'drop-newest'],
-  compression: ['auto', 'gzip', 'none'],
-  flushOnExit: [true, false],
-} as const
-
-function check(isValid: boolean, message: string): void {
-  if (!isValid) throw new TypeError(message)
+function rulesOf({ requestsInFlightMax, batchEntriesMax, batchBytesMax }: Settings): Record<string, Rule> {
+  // While requests are in flight, there is room for another one. So a full queue always has something that can be dropped.
+  const batches = requestsInFlightMax + 1
+  return {
+    batchEntriesMax: integer(1, limits.entriesPerRequestMax),
+    batchBytesMax: integer(1, limits.bodyBytesMax / 2),
+    flushIntervalMs: integer(0, HOUR_MS),
+    requestsInFlightMax: integer(1, 100),
+    queueEntriesMax: integer(batches * batchEntriesMax),
+    queueBytesMax: integer(batches * batchBytesMax),
+    requestTimeoutMs: integer(1, HOUR_MS),
+    retryForMs: [(value) => value === Infinity || integer(0)[0](value), integer(0)[1]],
+    idempotencyWindowMs: integer(1_000),
+    overflow: oneOf('drop-oldest', 'drop-newest'),
+    compression: oneOf('auto', 'gzip', 'none'),
+    flushOnExit: oneOf(true, false),
+    apiKey: [
+      (value) => typeof value === 'string' && KEY.test(value),
+      'visible ASCII characters, without spaces and line breaks',
+    ],
+    spool: [(value) => isObject(value) && 'hasRoomFor' in value, 'a DiskSpool'],
+    metadata: [(value) => isObject(value) && !Array.isArray(value), 'an object'],
+    fetch: aFunction,
+    onRejected: aFunction,
+    onDropped: aFunction,
+    onRetry: aFunction,
+    onError: aFunction,
+    onSettled: aFunction,
+  }
 }
 
 /** Applications without types may pass anything. */
-function checkTypes(options: ClientOptions, settings: Settings): void {
-  const { apiKey, spool, metadata } = options as { readonly [Name in keyof ClientOptions]: unknown }
-  for (const [name, values] of Object.entries(choices)) {
-    const value: unknown = settings[name as keyof typeof choices]
-    const isValid = (values as readonly unknown[]).includes(value)
-    check(isValid, `\`${name}\` must be one of ${values.join(', ')}`)
+function checkValues(settings: Settings): void {
+  for (const [name, [isValid, expected]] of Object.entries(rulesOf(settings))) {
+    const value: unknown = settings[name as keyof Settings]
+    if (value !== undefined) check(isValid(value), `\`${name}\` must be ${expected}`)
   }
-  for (const name of functions)
-    check(['undefined', 'function'].includes(typeof options[name]), `\`${name}\` must be a function`)
-  const isKey = apiKey === undefined || (typeof apiKey === 'string' && KEY.test(apiKey))
-  check(isKey, '`apiKey` must be visible ASCII characters, without spaces and line breaks')
-  const isSpool = typeof spool === 'object' && spool !== null && 'hasRoomFor' in spool
-  check(spool === undefined || isSpool, '`spool` must be a DiskSpool')
-  const isObject = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata)
-  check(metadata === undefined || isObject, '`metadata` must be an object')
+}
+
+function check(isValid: boolean, message: string): void {
+  if (!isValid) throw new TypeError(message)
 }
 
 /** Rejects default fields that would make every entry invalid. */

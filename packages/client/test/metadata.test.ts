@@ -2,7 +2,7 @@ import { runInNewContext } from 'node:vm'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { LimitError } from '../src/encode.ts'
-import { contractLimits } from '../src/entry.ts'
+import { limits } from '@sluice/schema/limits'
 import { plainMetadata } from '../src/metadata.ts'
 import { raise, throwing } from './support/raise.ts'
 
@@ -154,7 +154,7 @@ function nested(levels: number, deepest: object = {}): object {
 }
 
 test('the limit of levels is exact, and does not count strings, such as dates', () => {
-  const levels = contractLimits.metadataDepthMax
+  const levels = limits.metadataDepthMax
   expect(describeConversion(nested(levels, { date: new Date(0), url }))).toBeTypeOf('object')
   expect(describeConversion(nested(levels + 1))).toBe('/metadata too_deep')
 })
