@@ -141,7 +141,7 @@ export function receiveConfig(
   })
   return async () => {
     const late = new Promise<undefined>((resolve) => {
-      setTimeout(resolve, CONFIG_WAIT_MS).unref()
+      setTimeout(() => resolve(undefined), CONFIG_WAIT_MS).unref()
     })
     const { levels, messageKey = 'msg', errorKey = 'err' } = (await Promise.race([received, late])) ?? {}
     return { levelNames: levels?.labels ?? pinoLevelNames, messageKey, errorKey, ...options }

@@ -19,7 +19,6 @@ export function define(letters: Command, context: Context): void {
   withExamples(
     withConnections(letters, 'clickhouse', 'redis'),
     ['dead-letters list --project shop --json', 'those of one project, for a program'],
-    ['dead-letters show 01a1fb4e-a9e7-7c93-8c9d-f8683da79aa2', 'the row, and the reason, as JSON'],
     ['dead-letters retry 01a1fb4e-a9e7-7c93-8c9d-f8683da79aa2', 'one row'],
     ['dead-letters purge --all --yes', 'all; without --yes, shows how many'],
   )

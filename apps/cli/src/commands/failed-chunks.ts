@@ -40,7 +40,6 @@ export function define(chunks: Command, context: Context): void {
     withConnections(chunks, 'redis'),
     ['failed-chunks list --limit 1000 --json', 'for a program'],
     ['failed-chunks retry --all', 'return all of them to the queue'],
-    ['failed-chunks purge 01a1fb3f-6d5c-7aa0-8f31-2c5e9d7b4a10', 'one chunk'],
   )
 
   chunks

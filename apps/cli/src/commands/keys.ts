@@ -24,9 +24,7 @@ export function define(keys: Command, context: Context): void {
     withConnections(keys, 'redis'),
     ['keys create --project shop --name checkout --expires-in 90d', 'a key for 90 days'],
     ['keys create --project shop --scope ingest,read --json', 'a key with two scopes, and its record'],
-    ['keys list --project shop', 'the keys, and when they were last used'],
     ['keys rotate key_0123456789abcdef --overlap 24h', 'the old key stays valid for a day'],
-    ['keys revoke key_0123456789abcdef', 'takes effect within five seconds'],
   )
 
   keys
@@ -73,7 +71,7 @@ export function define(keys: Command, context: Context): void {
 
   keys
     .command('revoke')
-    .description('permanently revoke a key')
+    .description('permanently revoke a key; takes effect within five seconds')
     .argument('<key-id>', KEY_ID)
     .action(async (keyId: string) => {
       const { id, projectId } = await withKeys((registry) => registry.keys.revoke(keyId))

@@ -26,13 +26,7 @@ export function define(projects: Command, context: Context): void {
     ['projects list --json', 'for a program; absent limits are the defaults of the API'],
     ['projects update shop --entries-per-second 1000 --burst-entries 5000', 'limits the entries'],
     ['projects update shop --bytes-per-second unlimited --burst-bytes default', "none; the API's default"],
-    ['projects update shop --retention-days 7', 'for rows that are accepted from now on'],
-    ['projects disable shop', 'takes effect within five seconds'],
-    ['projects delete shop --yes', 'without --yes, shows what would be deleted'],
-    ['projects delete shop --rows --yes', 'its rows and dead letters, too'],
-    ['projects export', 'for a file; it contains no key'],
-    ['projects import projects.json', 'restores a backup, deleted projects included'],
-    ['projects accept', 'after Redis has lost its data, to go on without a backup'],
+    ['projects delete shop --rows --yes', 'its rows, too; without --yes, shows what would be deleted'],
   )
 
   projects

@@ -20,7 +20,6 @@ export function define(command: Command, context: Context): void {
     .option('--json', 'print one JSON object; with --watch one per line and interval')
   withExamples(
     withConnections(options, 'clickhouse', 'redis'),
-    ['status', 'once, after two seconds'],
     ['status --watch', 'refreshed every two seconds, until Ctrl-C'],
     ['status --watch --interval 10 --json', 'for a program, every ten seconds'],
   ).action((given: StatusOptions) => showStatus(given, context))
