@@ -65,7 +65,7 @@ export class SluiceClient extends Logger {
     this.#delivery = delivery
     this.#monotonicMs = platform.monotonicMs
     this.#forgetExit = settings.flushOnExit
-      ? flushBeforeExit((limits) => this.flush(limits))
+      ? flushBeforeExit((timeout) => this.flush(timeout))
       : () => undefined
   }
 

@@ -4,8 +4,6 @@ import type { Entry, EntryError, Metadata } from './entry.ts'
 /** Thrown while an entry is encoded, if it exceeds a limit of the API. */
 export class LimitError extends Error {
   readonly entryError: EntryError
-  /** Whether the metadata may be within the limits if its errors are reduced. */
-  mayReduceErrors = false
 
   constructor(path: string, code: string, message: string) {
     super(message)
@@ -62,7 +60,7 @@ function checkMetadata(metadata: Metadata, json: string): void {
     throw new LimitError('/metadata', 'too_many_names', `must have at most ${metadataNamesMax} names`)
   const mayBeTooLarge = json.length > CHARACTERS_WITHIN_LIMITS
   if (mayBeTooLarge && utf8Bytes(repairSurrogates(JSON.stringify(metadata))) > metadataBytesMax)
-    throw Object.assign(metadataTooLarge(), { mayReduceErrors: true })
+    throw metadataTooLarge()
 }
 
 /** The fields with a column: the values of each, or the most characters of its string. */

@@ -76,7 +76,7 @@ export class Logger {
     try {
       add(false)
     } catch (limit) {
-      if (!(limit instanceof LimitError) || !limit.mayReduceErrors) throw limit
+      if (!(limit instanceof LimitError)) throw limit
       // Errors of HTTP clients have the request, its configuration and sockets as properties. Rather without them than not at all.
       add(true)
     }

@@ -128,7 +128,6 @@ class PlainValues {
   /** The error whose stack trace is the `stack` of the entry. It is not repeated in the metadata. */
   #main: Error | undefined
   readonly #reducesErrors: boolean
-  #hasErrors = false
 
   constructor(reducesErrors: boolean) {
     this.#reducesErrors = reducesErrors
@@ -137,12 +136,7 @@ class PlainValues {
   /** @throws LimitError */
   convert(value: unknown, name: string, main: Error | undefined): unknown {
     this.#main = main
-    try {
-      return this.#convert(value, name, MEMBER_LEVEL)
-    } catch (error) {
-      if (error instanceof LimitError) error.mayReduceErrors = this.#hasErrors && !this.#reducesErrors
-      throw error
-    }
+    return this.#convert(value, name, MEMBER_LEVEL)
   }
 
   /** @param level the level of the value, if it is an object or an array */
@@ -193,7 +187,6 @@ class PlainValues {
 
   /** The name, message, stack and own properties of an error, and its cause. */
   #convertError(error: Error, level: number): Metadata {
-    this.#hasErrors = true
     const converted = this.#reducesErrors ? {} : this.#convertMembers(error, level)
     const last = this.#reducesErrors ? 'code' : 'errors'
     for (const name of ['name', 'message', 'stack', 'cause', last]) {

@@ -108,7 +108,7 @@ describe('a call with a huge value is rejected', () => {
     const { client } = fakeClient()
     client.info('m', place(new Proxy(manyNames, { get })))
     expect(client.stats.rejected).toBe(1)
-    // Besides the names, some symbols and methods are looked up.
-    expect(get.mock.calls.length).toBeLessThan(readsMax + 20)
+    // Besides the names, some symbols and methods are looked up. A second attempt leaves the properties of errors out.
+    expect(get.mock.calls.length).toBeLessThan(2 * (readsMax + 20))
   })
 })

@@ -32,7 +32,7 @@ export function define(command: Command, context: Context): void {
     ['send app.log.gz --environment production', 'a compressed file'],
     ['send app.log --skip-lines 58500', 'the rest of the lines, after an interruption'],
     ['send --service web --level warn', 'the lines of stdin, as they come'],
-  ).action((files: string[], given: SendOptions) => send(files, given, context))
+  ).action((files: string[], given: SendOptions) => sendFiles(files, given, context))
 }
 
 const LINES_HELP = `
@@ -51,7 +51,7 @@ interface SendOptions extends Flags {
   skipLines?: readonly LineRange[]
 }
 
-async function send(files: readonly string[], options: SendOptions, context: Context): Promise<void> {
+async function sendFiles(files: readonly string[], options: SendOptions, context: Context): Promise<void> {
   const rest = await sendSources(await openSources(files, context.stdin), options, context)
   if (rest !== '')
     await context.stderr.write(

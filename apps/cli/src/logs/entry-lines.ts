@@ -1,4 +1,4 @@
-import { queryColumns } from '@sluice/query-language'
+import { namesOf, queryColumns } from '@sluice/query-language'
 import { escapeControls, escapeJsonControls, formatCount, type Paint, type Style } from '../terminal.ts'
 import type { Entry } from './query-client.ts'
 
@@ -82,18 +82,14 @@ export function jsonLine(entry: Entry, fields: readonly string[] | undefined): s
 /** A column, or a value of the metadata. As in a query, a name that is no column is a path. */
 function fieldOf(entry: Entry, name: string): unknown {
   if (Object.hasOwn(queryColumns, name) || name === 'metadata') return entry[name]
-  return valueAt(entry['metadata'], name.replace(/^metadata\./, '').split('.'))
+  return namesOf(name.replace(/^metadata\./, '').split('.'))
+    .map((names) => names.reduce(memberOf, entry['metadata']))
+    .find((found) => found !== undefined)
 }
 
-/** Dots may separate nested names, or be part of a name. */
-function valueAt(value: unknown, names: readonly string[]): unknown {
-  if (names.length === 0) return value
-  if (typeof value !== 'object' || value === null) return undefined
-  return names
-    .map((_, index) => [names.slice(0, index + 1).join('.'), names.slice(index + 1)] as const)
-    .filter(([name]) => Object.hasOwn(value, name))
-    .map(([name, rest]) => valueAt((value as Readonly<Record<string, unknown>>)[name], rest))
-    .find((found) => found !== undefined)
+function memberOf(value: unknown, name: string): unknown {
+  const isIn = typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+  return isIn ? (value as Readonly<Record<string, unknown>>)[name] : undefined
 }
 
 /** A time of the query API with milliseconds, as ISO 8601 in a time zone. */

@@ -86,7 +86,7 @@ test.each([
   ['constructor', ''],
 ])('the field %s of an entry is %s', (name, value) => {
   const metadata = parseJsonExactly(
-    '{"user":{"id":12345678901234567890,"name":"x"},"http.status":500,"a":{"x":1},"a.b":{"c":"deep"},"none":null,"list":[1]}',
+    '{"user":{"id":12345678901234567890,"name":"x"},"http.status":500,"a":{"x":1,"b.c":"deep"},"none":null,"list":[1]}',
   )
   expect(jsonLine(entry({ metadata }), [name])).toBe(value === '' ? '{}' : `{"${name}":${value}}`)
 })
