@@ -63,12 +63,13 @@ function entryOfMembers({ more, text }: LogRecord, members: Members, defaults: E
   return /^\s*\{/.test(text) && isEntry(members, entry) ? text : JSON.stringify(entry)
 }
 
+const fieldNames = [...entryFields].filter((name) => name !== 'metadata')
+
 /** Whether the API makes of the members, as they are, what the entry has. */
 function isEntry(members: Members, { metadata = {}, ...fields }: Members): boolean {
-  const names = [...entryFields].filter((name) => name !== 'metadata')
   return (
     isPlainObject(members['metadata'] ?? {}) &&
-    names.every((name) => (members[name] ?? undefined) === fields[name]) &&
+    fieldNames.every((name) => (members[name] ?? undefined) === fields[name]) &&
     Object.keys(members).every(
       (name) => entryFields.has(name) || (metadata as Members)[name] === members[name],
     )
