@@ -41,6 +41,8 @@ export class Batch {
   /** When the first attempt began that may have succeeded without a response. */
   uncertainSince: ClockTimes | undefined
   retryAtMs = 0
+  /** The batch that was split into this half and another one. Its `count` has the entries that are not acknowledged. */
+  whole: Batch | undefined
 
   constructor(idempotencyKey: string, openedAtMs: number, record?: SpoolRecord) {
     this.idempotencyKey = idempotencyKey

@@ -189,7 +189,7 @@ export class Delivery {
       return
     }
     while (this.#canStartRequest) {
-      const batch = isPaused ? undefined : this.queue.takeDue(nowMs, this.retry.prefersUntried)
+      const batch = isPaused ? undefined : this.queue.takeDue(nowMs, this.retry.preference)
       if (batch === undefined) break
       const controller = new AbortController()
       this.#inFlight.set(batch, controller)
@@ -286,11 +286,16 @@ export class Delivery {
       const half = new Batch(key, batch.openedAtMs, this.spool?.create(key))
       // Another process may have sent the halves before.
       half.uncertainSince = batch.uncertainSince
+      half.whole = batch
       for (const entry of entries) half.add(entry)
       return half
     })
     for (const { record } of halves) await record?.written()
-    void batch.record?.remove()
+    // Otherwise the whole stays in the spool until its halves are acknowledged: the next process splits it again.
+    if (halves.every(({ record }) => record?.isWritten === true)) {
+      void batch.record?.remove()
+      batch.record = undefined
+    }
     this.#inFlight.delete(batch)
     for (const { batches } of this.watches)
       if (batches.delete(batch)) for (const half of halves) batches.add(half)
@@ -344,6 +349,10 @@ export class Delivery {
       counts.accepted += accepted
       counts.rejected += rejected
       if (!isResponse) counts[outcome === 'kept' ? 'kept' : 'dropped'] += count
+    }
+    for (let whole = isResponse ? batch.whole : undefined; whole !== undefined; { whole } = whole) {
+      whole.count -= count
+      if (whole.count === 0) void whole.record?.remove()
     }
     // The API lists several errors of one entry.
     const reported = new Set<number>()

@@ -1,4 +1,10 @@
-export * from './client.ts'
+export {
+  type ClientStats,
+  type CloseOptions,
+  type FlushOptions,
+  type FlushResult,
+  SluiceClient,
+} from './client.ts'
 export type { Persistence } from './delivery.ts'
 export * from './entry.ts'
 export {
@@ -12,6 +18,14 @@ export {
   type SluiceErrorKind,
 } from './hooks.ts'
 export { Logger } from './logger.ts'
-export type { ClientOptions, Compression, EntryDefaults, Fetch, OverflowPolicy } from './options.ts'
+export type {
+  ClientOptions,
+  Compression,
+  EntryDefaults,
+  Fetch,
+  FetchInit,
+  FetchResponse,
+  OverflowPolicy,
+} from './options.ts'
 export type { Platform } from './platform.ts'
-export type * from './spool.ts'
+export type { RecoveredRecord, Spool, SpoolEvents, SpoolRecord } from './spool.ts'

@@ -20,16 +20,23 @@ export type Compression = 'auto' | 'gzip' | 'none'
 export type OverflowPolicy = 'drop-oldest' | 'drop-newest'
 
 /** What the client needs of a `fetch`: those of libraries have other properties than the global one. */
-export type Fetch = (
-  url: string,
-  init: {
-    readonly method: 'POST'
-    readonly headers: Record<string, string>
-    readonly body: Uint8Array<ArrayBuffer>
-    readonly redirect: 'manual'
-    readonly signal: AbortSignal
-  },
-) => Promise<Pick<Response, 'status' | 'text'> & { readonly headers: Pick<Headers, 'get'> }>
+export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
+
+export interface FetchInit {
+  readonly method: 'POST'
+  readonly headers: Record<string, string>
+  readonly body: Uint8Array<ArrayBuffer>
+  readonly redirect: 'manual'
+  readonly signal: AbortSignal
+}
+
+export interface FetchResponse {
+  readonly status: number
+  readonly headers: { get(name: string): string | null }
+  /** Read up to a limit if it is a web stream. */
+  readonly body: unknown
+  text(): Promise<string>
+}
 
 /** The defaults are in `defaults`, with their reasons. */
 export interface ClientOptions extends EntryDefaults, Hooks {

@@ -4,6 +4,12 @@ import type { QueuedEntry } from './entry.ts'
 import type { Settings } from './options.ts'
 import type { Platform } from './platform.ts'
 
+/**
+ * Which batches are sent first: those that failed, those that were not tried yet, or those that may have been stored. Of the last ones, the
+ * newest is taken only if there is nothing else.
+ */
+export type Preference = 'failed' | 'untried' | 'uncertain'
+
 /** The batches that are not in flight, within the limits of memory and of the spool. Counts all entries in memory. */
 export class Queue {
   readonly #settings: Settings
@@ -97,12 +103,21 @@ export class Queue {
     this.bytes -= bytes
   }
 
-  takeDue(nowMs: number, prefersUntried: boolean): Batch | undefined {
+  takeDue(nowMs: number, preference: Preference): Batch | undefined {
+    const takeDelayed = (matches = (_batch: Batch): boolean => true): Batch | undefined =>
+      this.#takeDelayed((batch) => batch.retryAtMs <= nowMs && matches(batch))
     const takeUntried = (): Batch | undefined =>
       this.#untriedDueAtMs(nowMs) <= nowMs ? this.#untried.shift() : undefined
-    const untried = prefersUntried ? takeUntried() : undefined
     // A batch that has failed comes after the requests of the caller that waited then.
-    return untried ?? this.#takeDelayed(({ retryAtMs }) => retryAtMs <= nowMs) ?? takeUntried()
+    if (preference === 'untried') return takeUntried() ?? takeDelayed()
+    if (preference === 'failed') return takeDelayed() ?? takeUntried()
+    const last = [...this.#delayed].at(-1)
+    return (
+      takeDelayed((batch) => batch !== last && batch.uncertainSince !== undefined) ??
+      takeDelayed((batch) => batch !== last) ??
+      takeUntried() ??
+      takeDelayed()
+    )
   }
 
   takeOldest(matches: (batch: Batch) => boolean = () => true): Batch | undefined {

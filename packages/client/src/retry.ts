@@ -2,6 +2,7 @@ import type { Batch } from './batch.ts'
 import { type DropReason, SluiceError } from './hooks.ts'
 import type { Settings } from './options.ts'
 import { HOUR_MS, type Platform } from './platform.ts'
+import type { Preference } from './queue.ts'
 import type { Failure } from './responses.ts'
 
 /** The longest first wait. It doubles with each failure. */
@@ -62,15 +63,17 @@ export class RetryPolicy {
   }
 
   /**
-   * Whether an untried request comes before one that has failed. Losing the response of a request again that may already be stored costs
-   * nothing. But such requests may be at fault themselves, so after 4, 8, 16 … failures an untried one is sent. In a long outage, each
-   * could cost a request.
+   * Losing the response of a request again that may already be stored costs nothing. But such requests may be at fault themselves, so after
+   * 4, 8, 16 … failures an untried one is sent. In a long outage, each could cost a request.
    */
-  get prefersUntried(): boolean {
+  get preference(): Preference {
     // What was rejected before may be at fault itself.
-    if (this.problem !== undefined) return true
+    if (this.problem !== undefined) return 'untried'
     const failures = this.#failuresInRow
+    if (failures === 0) return 'failed'
     return failures >= PROBES_BEFORE_UNTRIED && Number.isInteger(Math.log2(failures))
+      ? 'untried'
+      : 'uncertain'
   }
 
   succeed(): void {

@@ -1,9 +1,12 @@
 import type { Batch } from './batch.ts'
 import { messageOf } from './encode.ts'
 import type { QueuedEntry } from './entry.ts'
-import type { Compression, Settings } from './options.ts'
+import type { Compression, FetchResponse, Settings } from './options.ts'
 import { startTimer } from './platform.ts'
 import { interpretResponse, type Outcome } from './responses.ts'
+
+/** Far above the largest response: every entry rejected, with all its errors and the longest paths. */
+const RESPONSE_BYTES_MAX = 1024 * 1024
 
 /**
  * Makes one attempt to send a batch. Never rejects.
@@ -46,8 +49,29 @@ async function attempt(
   }
   // Following a redirect would change the POST into a GET.
   const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal })
+  const content = await readContent(response)
   const retryAfter = response.headers.get('retry-after')
-  return interpretResponse(response.status, retryAfter, await response.text(), entries.length)
+  return interpretResponse(response.status, retryAfter, content, entries.length)
+}
+
+/** Reads the body of a response, and stops at the limit. */
+async function readContent(response: FetchResponse): Promise<string> {
+  // The application's own `fetch` may have another stream, as node-fetch has.
+  const { body } = response as { readonly body?: Partial<ReadableStream<Uint8Array>> | null }
+  const reader = body?.getReader?.()
+  if (reader === undefined) return response.text()
+  const decoder = new TextDecoder()
+  let content = ''
+  let bytes = 0
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return content + decoder.decode()
+    bytes += value.length
+    if (bytes > RESPONSE_BYTES_MAX) break
+    content += decoder.decode(value, { stream: true })
+  }
+  await reader.cancel()
+  return content
 }
 
 /** A smaller body fits into one packet without compression. */
@@ -94,8 +118,14 @@ async function gzipStream(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<Ar
  * Codes of errors that happen before a connection is established: the API cannot have received the request. The certificate of a server is
  * verified before the first byte of the request.
  */
-const NEVER_SENT =
-  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused|HOSTNAME_MISMATCH)$|^(?:CERT_|DEPTH_ZERO_|ERR_TLS_CERT_|SELF_SIGNED_|UNABLE_TO_)/
+const neverSentCodes: ReadonlySet<unknown> = new Set(
+  (
+    'ECONNREFUSED ENOTFOUND EAI_AGAIN EHOSTUNREACH ENETUNREACH UND_ERR_CONNECT_TIMEOUT ConnectionRefused ' +
+    'CERT_HAS_EXPIRED CERT_NOT_YET_VALID CERT_REVOKED CERT_UNTRUSTED CERT_REJECTED CERT_SIGNATURE_FAILURE ' +
+    'DEPTH_ZERO_SELF_SIGNED_CERT SELF_SIGNED_CERT_IN_CHAIN UNABLE_TO_GET_ISSUER_CERT HOSTNAME_MISMATCH ' +
+    'UNABLE_TO_GET_ISSUER_CERT_LOCALLY UNABLE_TO_VERIFY_LEAF_SIGNATURE ERR_TLS_CERT_ALTNAME_INVALID'
+  ).split(' '),
+)
 
 /** Deno has no codes: "error sending request for url (…): client error (Connect): …". */
 const NEVER_SENT_IN_DENO = 'client error (Connect)'
@@ -112,7 +142,7 @@ export function wasNeverSent(error: unknown, level = 1): boolean {
     if (Array.isArray(errors))
       return errors.length > 0 && errors.every((inner) => wasNeverSent(inner, level + 1))
     // ETIMEDOUT alone does not show it: an established connection can have it too.
-    if (NEVER_SENT.test(String(code)) || syscall === 'connect') return true
+    if (neverSentCodes.has(code) || syscall === 'connect') return true
     if (typeof message === 'string' && message.includes(NEVER_SENT_IN_DENO)) return true
     return wasNeverSent(cause, level + 1)
   } catch {

@@ -65,7 +65,7 @@ describe('flush', () => {
     }
     api.isAccepting = true
     await pass(60_000)
-    expect(api.requests.map(({ messages }) => messages.length)).toEqual([1, 1, 100])
+    expect(api.requests.map(({ messages }) => messages.length)).toEqual([1, 100, 1])
   })
 })
 

@@ -167,7 +167,22 @@ describe('a wrong key, project or address', () => {
   })
 })
 
-test('a fetch of a library is read as a string', async () => {
+test.each([true, false])(
+  'an endless response is cut off: its stream can be iterated over: %s',
+  async (isIterable) => {
+    const pull = vi.fn<(controller: ReadableStreamDefaultController) => void>((controller) =>
+      controller.enqueue(new Uint8Array(65_536).fill(32)),
+    )
+    const stream = new ReadableStream({ pull })
+    // As in Safari.
+    if (!isIterable) Object.defineProperty(stream, Symbol.asyncIterator, { value: undefined })
+    const { reported } = await sending(1, { fetch: async () => new Response(stream, { status: 202 }) })
+    expect(reported.errors).toMatchObject([{ kind: 'configuration' }])
+    expect(pull.mock.calls.length).toBeLessThan(20)
+  },
+)
+
+test('a fetch whose responses have no web stream, such as node-fetch, is read as a string', async () => {
   const other = { body: Readable.from(['not read']), text: async () => '{"accepted":2,"rejected":0}' }
   const { client } = await sending(2, {
     fetch: async () => ({ status: 202, headers: new Headers(), ...other }),

@@ -76,9 +76,9 @@ describe('Retry-After', () => {
     expect(api.requests).toHaveLength(1)
     await pass(2)
     // One request finds out whether others are accepted.
-    expect(api.messages).toEqual([['1'], ['1']])
+    expect(api.messages).toEqual([['1'], ['2']])
     await api.accept()
-    expect(api.last.messages).toEqual(['2'])
+    expect(api.last.messages).toEqual(['1'])
   })
 
   test('is not ended by the success of a request in flight', async () => {

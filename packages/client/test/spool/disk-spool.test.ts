@@ -145,15 +145,26 @@ describe('of a split request', () => {
     expect(operations).toEqual(['write whole', 'write -1', 'write -2', 'remove whole'])
   })
 
-  test.each([true, false])('the next process uses the keys of the halves, written: %s', async (isWritten) => {
+  test('whose halves the disk does not take, the file stays until both are acknowledged', async () => {
     const own = shared.process()
     const write: Disk['write'] = (path, ...rest) =>
       halfOf(path) === 'whole' ? own.write(path, ...rest) : full()
-    // Otherwise the process ends before the file of the whole is removed.
-    const first = await running(2, {}, isWritten ? own : { ...own, write, remove: hang })
+    const { api } = await running(2, {}, { write })
+    await api.respond(413)
+    api.requests[1]?.accept()
+    await pass(0)
+    expect(shared.paths).toHaveLength(1)
+    api.requests[2]?.accept()
+    await pass(0)
+    expect(shared.paths).toEqual([])
+  })
+
+  test.each([true, false])('the next process uses the keys of the halves, written: %s', async (isWritten) => {
+    const own = shared.process()
+    const write: Disk['write'] = (path, ...rest) =>
+      isWritten || halfOf(path) === 'whole' ? own.write(path, ...rest) : full()
+    const first = await running(2, {}, { ...own, write })
     await first.api.respond(413)
-    // The disk is waited for.
-    await pass(6_000)
     const [whole, accepted, lost] = first.api.requests
     accepted?.accept()
     await pass(0)
