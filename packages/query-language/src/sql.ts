@@ -11,6 +11,7 @@ import {
   NUMBER_PATTERN,
   numberText,
   isNumber,
+  rareEnd,
 } from './values.ts'
 
 /** A condition, with placeholders such as `{q0:String}`, and the values of its parameters. */
@@ -86,7 +87,9 @@ function columnSql(column: QueryColumn, test: Test, bind: Bind): string {
       const pattern = variant.replaceAll(/[\\%_]/g, String.raw`\$&`)
       const like = (start: string): string => `lower(${column}) LIKE ${bind('String', `${start}${pattern}%`)}`
       if (test.type === 'prefix') return like('')
-      return all([`positionCaseInsensitive(${column}, ${bind('String', variant)}) > 0`, like('%')])
+      const end = rareEnd(variant)
+      const position = /[a-z]/.test(end) ? 'positionCaseInsensitive' : 'position'
+      return all([`${position}(${column}, ${bind('String', end)}) > 0`, like('%')])
     }),
   )
 }

@@ -107,3 +107,23 @@ export function caseVariants(text: string): string[] {
     ...new Set(variants.map((variant) => variant.replaceAll(/[A-Z]+/g, (ascii) => ascii.toLowerCase()))),
   ]
 }
+
+/** The characters of logs, the most frequent ones first. */
+const BY_FREQUENCY = ' e01torna2sic:d.534l-67u8m9"=/_pfbhgkv[],ywx()j|#z*q@$~;<\'>{}\\!+?&%^`'
+/** A shorter end is in many texts. */
+const END_MIN = 4
+
+/**
+ * The end of a text from its rarest character on. ClickHouse looks for the first character of what it searches, and compares the rest at each
+ * place that has it: from a frequent one on, a search takes up to four times as long.
+ *
+ * @param text with ASCII letters in lower case
+ */
+export function rareEnd(text: string): string {
+  let start = 0
+  // What is not ASCII has a rank of -1: its first byte is that of most letters of its language.
+  const rankAt = (index: number): number => BY_FREQUENCY.indexOf(text.charAt(index))
+  for (let index = 1; index <= text.length - END_MIN; index += 1)
+    if (rankAt(index) > rankAt(start)) start = index
+  return text.slice(start)
+}

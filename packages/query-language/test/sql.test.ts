@@ -47,6 +47,19 @@ it('binds a value once', () => {
   })
 })
 
+it.each([
+  ['exception', 'positionCaseInsensitive', 'xception'],
+  ['Timeout', 'positionCaseInsensitive', 'meout'],
+  ['zanzibar', 'positionCaseInsensitive', 'zanzibar'],
+  ['box', 'positionCaseInsensitive', 'box'],
+  ['10.0.9.17', 'position', '9.17'],
+  ['жизнь-x1234', 'positionCaseInsensitive', 'x1234'],
+])('finds %s by its end from the rarest character on', (text, position, end) => {
+  const { sql, parameters } = toSql(queryOf(`"${text}"`))
+  expect(sql).toContain(`(${position}(message, {q0:String}) > 0 AND lower(message) LIKE {q1:String})`)
+  expect(parameters).toMatchObject({ q0: end, q1: `%${text.toLowerCase()}%` })
+})
+
 it('can name every field of an entry', () => {
   const fields = [...entryFields].filter((field) => field !== 'metadata')
   expect(Object.keys(queryColumns).toSorted()).toEqual([...fields, 'id', 'received_at'].toSorted())
