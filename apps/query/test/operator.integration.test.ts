@@ -1,4 +1,4 @@
-import { type ClickHouseClient, DeadLetterStore } from '@sluice/clickhouse'
+import { type ClickHouseClient, ClickHouseError, DeadLetterStore } from '@sluice/clickhouse'
 import { Heartbeat, QueueGauge, RetryRequests } from '@sluice/ops'
 import { lateInserts, queueNames, ShardCount } from '@sluice/queue'
 import { rowAsJson } from '@sluice/rows'
@@ -292,14 +292,19 @@ describe('dead letters', () => {
     expect(fresh.queries).toBe(1)
   })
 
-  it('are not known without ClickHouse, or a grant', async () => {
-    const closed = await connectAgain(clickhouse, { url: 'http://127.0.0.1:1' })
-    onTestFinished(() => closed.close())
-    const fresh = new TestQuery(closed, { pipeline, retries })
+  it.each([
+    ['without ClickHouse', 'database_unavailable', new Error('connect ECONNREFUSED')],
+    [
+      'if the user of an older installation may not read them',
+      'database_forbidden',
+      new ClickHouseError({ code: '497', type: 'ACCESS_DENIED', message: 'Not enough privileges' }),
+    ],
+  ])('are not known %s', async (_when, code, error) => {
+    const fresh = new TestQuery({ query: () => Promise.reject(error) }, { pipeline, retries })
     await fresh.listen()
     onTestFinished(() => fresh.close())
     const { key } = fresh.addProject(['admin'])
-    expect(await problemOf(await fresh.get(key, 'dead-letters'))).toEqual([503, 'database_unavailable'])
+    expect(await problemOf(await fresh.get(key, 'dead-letters'))).toEqual([503, code])
   })
 })
 
