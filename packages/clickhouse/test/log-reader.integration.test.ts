@@ -53,10 +53,11 @@ describe('a query', () => {
     expect(await reader.rows(projectId, messages, { signal: never })).toHaveLength(ROWS)
   })
 
-  it('has a lower priority than inserts, unless it is urgent', async () => {
+  it('has a lower priority than inserts, for which it waits less than a second, unless it is urgent', async () => {
     const priorities: unknown[] = []
     const query: ClickHouseClient['query'] = (options) => {
       priorities.push(options.clickhouse_settings?.priority)
+      expect(Number(options.clickhouse_settings?.['low_priority_query_wait_time_ms'])).toBeLessThan(1_000)
       return readers.query(options)
     }
     const observed = new LogReader({ query }, limits)
