@@ -12,7 +12,7 @@ import {
 } from '@sluice/runtime'
 import { traceSettings } from '@sluice/traces'
 import { overloadSettings } from './overload/settings.ts'
-import { rateLimitSettings } from './rate-limits/settings.ts'
+import { rateLimitSettings } from './rate-limits/rate-limit.ts'
 import { sampleSettings } from './traces/request-traces.ts'
 
 export const apiSettings = {

@@ -17,7 +17,7 @@ import { countApi, exportApi, workCounts } from './metrics/api-metrics.ts'
 import { BodyBudget } from './overload/body-budget.ts'
 import { measureEventLoopDelay, OverloadMonitor } from './overload/overload-monitor.ts'
 import { bodyLimits, overloadThresholds } from './overload/settings.ts'
-import { projectRateLimits } from './rate-limits/project-rate-limits.ts'
+import { projectRateLimits } from './rate-limits/allowance.ts'
 import { sharedBuckets } from './rate-limits/shared-buckets.ts'
 import { RequestTraces } from './traces/request-traces.ts'
 
@@ -113,7 +113,7 @@ await runProcess({
       }),
     )
     const bodies = new BodyBudget({ limits: bodyLimits(config), logger, random: Math.random })
-    exportApi(metrics, { requests: counts, authenticator, intake, overload, bodies })
+    exportApi(metrics, counts, authenticator, intake, overload, bodies)
     const app = buildApp({
       authenticator,
       rateLimits,

@@ -1,13 +1,15 @@
-import { hashApiKey, isWellFormedApiKey, type Project, type Scope } from '@sluice/projects'
-import { LRUCache } from 'lru-cache'
 import {
-  type Credential,
-  credentialLimits,
-  type CredentialSource,
-  type FindKey,
-  keyLookups,
-  type KnownCredential,
-} from './credentials.ts'
+  type ApiKeyRecord,
+  type ApiKeys,
+  hashApiKey,
+  isWellFormedApiKey,
+  type Project,
+  type Projects,
+  type RegistryIdentity,
+  type Scope,
+} from '@sluice/projects'
+import { LRUCache } from 'lru-cache'
+import { setImmediate } from 'node:timers/promises'
 import { attemptLimits, FailedAttempts } from './failed-attempts.ts'
 import type { KeyUsage } from './key-usage.ts'
 import { type CommonProblemCode, commonProblems, HttpProblem, type ProblemExtra } from './problems.ts'
@@ -27,11 +29,40 @@ export interface AuthenticatorOptions {
 
 type Identified = (project: Project, scopes: readonly Scope[]) => void
 
-interface Known {
-  readonly credential: KnownCredential
+/** The part of the registry that a lookup reads. */
+interface CredentialSource {
+  readonly keys: Pick<ApiKeys, 'findMany'>
+  readonly projects: Pick<Projects, 'find'>
+  readonly identity: Pick<RegistryIdentity, 'read'>
+}
+
+interface KnownCredential {
+  readonly record: ApiKeyRecord
+  /** Undefined when it is deleted. */
+  readonly project: Project | undefined
   /** Until when it is trusted, on the monotonic clock. Later, the key is still remembered as a valid one. */
   readonly trustedUntilMs: number
 }
+
+/** The result of a key's lookup. */
+type Credential = KnownCredential | 'unknown'
+
+export const credentialLimits = {
+  /**
+   * How long a credential is trusted, in ms, from the start of its lookup. A change may take five seconds, so this value must be lower. It
+   * must be higher than the duration of a lookup, which is two commands of at most 1.8 s, for its result to be kept.
+   */
+  trustMs: 3_000,
+  /** 10,000 of about 800 bytes: 8 MB. If more keys than that are used within three seconds, each further one is a lookup. */
+  knownMax: 10_000,
+  /** 10,000 of about 200 bytes: 2 MB. */
+  unknownMax: 10_000,
+  /**
+   * Lookups in flight, for keys that this process has never seen. More means that Redis stalls, or that many clients guess keys:
+   * this is the number of guesses that are looked up in a quarter of a second. 5,000 take about 10 MB with their requests.
+   */
+  lookupsMax: 5_000,
+} as const
 
 /**
  * Maps the API key of a request to its project. It caches the results of lookups, so that a cached key costs no round trip.
@@ -40,9 +71,9 @@ interface Known {
  * guesses evicts a key that exists. A known key whose trust has expired is looked up even while unseen keys are rejected.
  */
 export class Authenticator {
-  readonly #findKey: FindKey
+  readonly #findKey: ReturnType<typeof keyLookups>
   readonly #projects: CredentialSource['projects']
-  readonly #known = new LRUCache<string, Known>({ max: credentialLimits.knownMax })
+  readonly #known = new LRUCache<string, KnownCredential>({ max: credentialLimits.knownMax })
   /** Until when a key is considered unknown, on the monotonic clock. */
   readonly #unknownUntilMs = new LRUCache<string, number>({ max: credentialLimits.unknownMax })
   /** Lookups in flight. Concurrent requests with the same key share one. */
@@ -123,7 +154,7 @@ export class Authenticator {
   #peek(keyHash: string): Credential | undefined {
     const nowMs = this.#options.monotonicMs()
     const known = this.#known.get(keyHash)
-    if (known !== undefined) return known.trustedUntilMs > nowMs ? known.credential : undefined
+    if (known !== undefined) return known.trustedUntilMs > nowMs ? known : undefined
     return (this.#unknownUntilMs.get(keyHash) ?? 0) > nowMs ? 'unknown' : undefined
   }
 
@@ -131,7 +162,7 @@ export class Authenticator {
     const inFlight = this.#lookups.get(keyHash)
     if (inFlight !== undefined) return orUnavailable(inFlight)
     const nowMs = this.#options.monotonicMs()
-    const familiar = this.#known.peek(keyHash)?.credential
+    const familiar = this.#known.peek(keyHash)
     // Keys that were valid before are always looked up, however many keys clients guess.
     if (familiar === undefined) this.#admit(address, nowMs)
     const credential = await orUnavailable(this.#startLookup(keyHash, nowMs))
@@ -148,31 +179,23 @@ export class Authenticator {
 
   /** Rejects with the registry's error, also for requests that share the lookup. */
   #startLookup(keyHash: string, startedMs: number): Promise<Credential> {
-    const lookup = this.#find(keyHash)
-      .then((credential) => {
-        this.#keep(keyHash, credential, startedMs)
-        return credential
-      })
-      .finally(() => this.#lookups.delete(keyHash))
+    const lookup = this.#find(keyHash, startedMs + credentialLimits.trustMs)
     this.#lookups.set(keyHash, lookup)
-    return lookup
+    return lookup.finally(() => this.#lookups.delete(keyHash))
   }
 
-  async #find(keyHash: string): Promise<Credential> {
+  /** Caches what it finds. */
+  async #find(keyHash: string, trustedUntilMs: number): Promise<Credential> {
     const record = await this.#findKey(keyHash)
-    if (record === undefined) return 'unknown'
-    return { record, project: await this.#projects.find(record.projectId) }
-  }
-
-  #keep(keyHash: string, credential: Credential, startedMs: number): void {
-    const trustedUntilMs = startedMs + credentialLimits.trustMs
-    if (credential === 'unknown') {
+    if (record === undefined) {
       this.#known.delete(keyHash)
       this.#unknownUntilMs.set(keyHash, trustedUntilMs)
-    } else {
-      this.#unknownUntilMs.delete(keyHash)
-      this.#known.set(keyHash, { credential, trustedUntilMs })
+      return 'unknown'
     }
+    const credential = { record, project: await this.#projects.find(record.projectId), trustedUntilMs }
+    this.#unknownUntilMs.delete(keyHash)
+    this.#known.set(keyHash, credential)
+    return credential
   }
 
   /**
@@ -185,6 +208,40 @@ export class Authenticator {
     if (isBusy || !this.#failedAttempts.hasTotal(share, nowMs)) {
       throw problem('overloaded', 'Too many API keys are being checked. Retry.', retryIn(1))
     }
+  }
+}
+
+/**
+ * Looks up all keys of one iteration of the event loop in one round trip. While clients guess keys, a lookup then costs Redis a
+ * fraction of a separate command, so every key can be looked up. The caller limits their number.
+ *
+ * @returns rejects with the registry's error, or if Redis does not have the key and may have lost it
+ */
+export function keyLookups({ keys, identity }: Pick<CredentialSource, 'keys' | 'identity'>) {
+  /** The hashes of the keys that are looked up together, and their records. */
+  let gathered: string[] = []
+  let sent: ReturnType<typeof send> | undefined
+
+  async function send() {
+    await setImmediate()
+    const hashes = gathered
+    gathered = []
+    sent = undefined
+    // Sent first, and on the same connection: if Redis is restored between the two reads, no missing key counts as unknown.
+    const state = identity.read().catch(() => undefined)
+    const records = await keys.findMany(hashes)
+    // Whether a key without a record does not exist.
+    const areAll = !records.includes(undefined) || (await state) === 'known'
+    return { records, areAll }
+  }
+
+  return async (keyHash: string): Promise<ApiKeyRecord | undefined> => {
+    const index = gathered.push(keyHash) - 1
+    sent ??= send()
+    const { records, areAll } = await sent
+    const record = records[index]
+    if (record === undefined && !areAll) throw new Error('Redis has lost its projects, or has none yet')
+    return record
   }
 }
 

@@ -1,5 +1,4 @@
 export * from './authenticator.ts'
-export * from './credentials.ts'
 export * from './failed-attempts.ts'
 export * from './key-usage.ts'
 export * from './problems.ts'

@@ -1,7 +1,7 @@
 import { generateApiKey } from '@sluice/projects'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Authenticator } from '../src/authenticator.ts'
-import { credentialLimits } from '../src/credentials.ts'
+import { credentialLimits } from '../src/authenticator.ts'
 import { HttpProblem as Problem } from '../src/problems.ts'
 import { authenticatorOptions, FakeRegistry } from './fake-registry.ts'
 

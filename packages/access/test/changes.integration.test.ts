@@ -4,7 +4,7 @@ import { connectRedis, installationNames, type RedisConnection } from '@sluice/r
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, expect, inject, it, vi } from 'vitest'
 import { Authenticator } from '../src/authenticator.ts'
-import { credentialLimits } from '../src/credentials.ts'
+import { credentialLimits } from '../src/authenticator.ts'
 import { HttpProblem as Problem } from '../src/problems.ts'
 import { authenticatorOptions } from './fake-registry.ts'
 

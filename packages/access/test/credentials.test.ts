@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { keyLookups } from '../src/credentials.ts'
+import { keyLookups } from '../src/authenticator.ts'
 import { FakeRegistry } from './fake-registry.ts'
 
 const registry = new FakeRegistry()

@@ -10,6 +10,7 @@ import {
 } from '@sluice/queue'
 import type { Owned, Rows } from '@sluice/row-scanner'
 import type { Span, Traces } from '@sluice/traces'
+import { retryAfter } from '../problems.ts'
 import { ChunkSpan } from './chunk-span.ts'
 
 /** The limits of the writer. Sizes are of rows before compression. */
@@ -80,18 +81,6 @@ export interface RecordedWrite extends Pick<QueueRecord, 'name' | 'quota'> {
   /** The content of the record. No other write has the same. */
   readonly record: string
   readonly rows: Rows<Owned>
-}
-
-/** The project has no room for another record. Nothing of the write was stored. */
-export class RecordQuotaError extends Error {
-  override name = 'RecordQuotaError'
-  /** After this time, one of the project's records expires. */
-  readonly waitMs: number
-
-  constructor(waitMs: number) {
-    super('the quota of idempotency records is used up')
-    this.waitMs = waitMs
-  }
 }
 
 /** What one add stores, all of it or nothing: the rows of a chunk, and records. */
@@ -225,7 +214,7 @@ export class ChunkWriter {
    * write, in which case nothing of this one is stored. The record of a write without rows is returned, but not stored.
    *
    * @param span of the request. Null if it is not traced
-   * @throws RecordQuotaError if the project has no room for the record; nothing was enqueued
+   * @throws Problem `too_many_idempotency_keys` if the project has no room for the record; nothing was enqueued
    * @throws QueueFullError if Redis has no room; nothing was enqueued
    * @throws QueueUnavailableError if Redis did not reply in time; rows and record are both stored, or both not
    */
@@ -257,7 +246,8 @@ export class ChunkWriter {
       if (found === undefined) return record
       const result = found[index]
       if (typeof result === 'string') return result
-      if (typeof result === 'number') throw new RecordQuotaError(result)
+      if (typeof result === 'number')
+        throw retryAfter('too_many_idempotency_keys', Math.max(1, Math.ceil(result / 1_000)))
       gathering = this.#retryOf(lane, gathering)
     }
   }

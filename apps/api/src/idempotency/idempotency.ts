@@ -3,11 +3,10 @@ import type { Owned } from '@sluice/row-scanner'
 import type { Span } from '@sluice/traces'
 import { createHash, hash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import type { IncomingHttpHeaders } from 'node:http'
-import { type ChunkWriter, RecordQuotaError } from '../chunks/chunk-writer.ts'
+import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import { logsPaths } from '../http-contract.ts'
 import { entryAnswer, type EntryReceipt, type ParsedRequest } from '../intake/intake.ts'
-import { Problem, retryAfter } from '../problems.ts'
+import { Problem } from '../problems.ts'
 
 /** Visible ASCII. Node joins a repeated header with a comma and a space, so a repeated key never matches. */
 export const IDEMPOTENCY_KEY = /^[!-~]{1,255}$/
@@ -40,28 +39,20 @@ export function identify(
   request: Pick<FastifyRequest, 'headers' | 'url'> & { routeOptions: { url?: string | undefined } },
   body: Buffer,
 ): RequestIdentity | undefined {
-  const { headers, routeOptions, url } = request
-  if (headers['idempotency-key'] === undefined && headers['sluice-idempotency'] === undefined)
-    return undefined
-  // The paths of entries are one resource. Earlier versions recorded its requests with this digest.
-  const target = logsPaths.includes(routeOptions.url ?? '') ? '' : url
-  return identityOf(headers, body, target)
-}
-
-/** @param target the path and the query, which say how a protocol reads the body */
-function identityOf(headers: IncomingHttpHeaders, body: Buffer, target: string): RequestIdentity {
-  const { 'idempotency-key': key, 'sluice-idempotency': source, 'content-type': contentType = '' } = headers
+  const { 'idempotency-key': key, 'sluice-idempotency': source, 'content-type': type = '' } = request.headers
+  if (key === undefined && source === undefined) return undefined
   if (key !== undefined && (typeof key !== 'string' || !IDEMPOTENCY_KEY.test(key)))
     throw new Problem('invalid_idempotency_key')
   if (source !== undefined && !KEYS_ARE_BODY.test(String(source)))
     throw new Problem('invalid_idempotency_key', 'Sluice-Idempotency has one value: "body".')
   if (source !== undefined && key !== undefined)
     throw new Problem('invalid_idempotency_key', 'Send Idempotency-Key or Sluice-Idempotency, not both.')
-  const [mediaType = ''] = contentType.split(';', 1)
-  // A target has no spaces, and neither has a media type of entries: no two requests have the same line.
-  const line = target === '' ? '' : ` ${target}`
+  const [mediaType = ''] = type.split(';', 1)
+  // The path and the query say how a protocol reads the body. They have no spaces, and neither has a media type of entries: no two requests
+  // have the same line. The paths of entries are one resource. Earlier versions recorded its requests with this digest.
+  const target = logsPaths.includes(request.routeOptions.url ?? '') ? '' : ` ${request.url}`
   const digest = createHash('sha256')
-    .update(`${mediaType.trim().toLowerCase()}${line}\n`)
+    .update(`${mediaType.trim().toLowerCase()}${target}\n`)
     .update(body)
     .digest('base64url')
     .slice(0, HASH_CHARACTERS)
@@ -111,7 +102,7 @@ function decodeRecord(record: string): EntryReceipt & { readonly digest: string 
   }
 }
 
-/** A request with an idempotency key. Its rows are stored if it is the first one with the key. */
+/** A request with an idempotency key, or a piece of it. Its rows are stored if it is the first one with the key. */
 interface KeyedRequest extends RequestIdentity {
   readonly projectId: string
   readonly parsed: ParsedRequest<Owned>
@@ -124,8 +115,7 @@ interface KeyedRequest extends RequestIdentity {
  * rows gets no record.
  *
  * @returns the JSON of the response, and whether it is the response to an earlier request
- * @throws Problem `idempotency_key_reused`, `too_many_idempotency_keys`
- * @throws what `ChunkWriter.writeOnce` throws
+ * @throws Problem `idempotency_key_reused`, and what `ChunkWriter.writeOnce` throws
  */
 export type WriteOnce = (
   request: KeyedRequest,
@@ -153,15 +143,10 @@ export function idempotentWriter(
     const name = names.idempotencyKey(keyHash)
     const quota = names.idempotencyQuotaKey(projectId)
 
-    const held = await writer.writeOnce({ shard, name, quota, record, rows }, span).catch(toProblem)
+    const held = await writer.writeOnce({ shard, name, quota, record, rows }, span)
     if (held === record) return { answer, isReplay: false }
     const first = decodeRecord(held)
     if (first.digest !== digest) throw new Problem('idempotency_key_reused')
     return { answer: receipt === undefined ? answer : entryAnswer(first), isReplay: true }
   }
-}
-
-function toProblem(error: unknown): never {
-  if (!(error instanceof RecordQuotaError)) throw error
-  throw retryAfter('too_many_idempotency_keys', Math.max(1, Math.ceil(error.waitMs / 1_000)))
 }

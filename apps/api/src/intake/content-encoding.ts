@@ -13,8 +13,8 @@ import {
   zstdDecompress,
   zstdDecompressSync,
 } from 'node:zlib'
-import { FairQueue } from '../fair-queue.ts'
 import { Problem, retryAfter } from '../problems.ts'
+import { FairQueue } from '../turns.ts'
 
 /** The result of the decoders with `info: true`, which Node's types do not declare. */
 interface Decoded {
@@ -48,7 +48,8 @@ export const decodingLimits = {
   projectWaitingMax: 100,
 } as const
 
-interface Decoder {
+/** How a content encoding is decoded. */
+export interface Decoder {
   /** Decodes a small body on the event loop. */
   readonly now: (encoded: Buffer, options: object) => unknown
   readonly inThread: (encoded: Buffer, options: object, callback: Callback) => void
@@ -96,21 +97,15 @@ const decoders: ReadonlyMap<string, Decoder> = new Map([
 export const contentEncodings: readonly string[] = ['identity', ...decoders.keys()]
 
 /**
- * Checks the Content-Encoding header, before the body is read.
+ * The decoder for a Content-Encoding header. Undefined for a body that is sent as it is.
  *
  * @throws Problem `unsupported_encoding`, with the supported ones in its Accept-Encoding (RFC 9110, 15.5.16)
  */
-export function checkContentEncoding(header: string | undefined): void {
-  decoderFor(header)
-}
-
-/** Undefined for a body that is sent as it is. */
-function decoderFor(header: string | undefined): Decoder | undefined {
+export function decoderFor(header: string | undefined): Decoder | undefined {
   if (header === undefined) return undefined
   const encoding = header.toLowerCase()
-  if (encoding === 'identity') return undefined
   const decoder = decoders.get(encoding)
-  if (decoder !== undefined) return decoder
+  if (decoder !== undefined || encoding === 'identity') return decoder
   throw new Problem('unsupported_encoding', undefined, {
     headers: { 'accept-encoding': 'gzip, deflate, br, zstd' },
   })
@@ -119,13 +114,11 @@ function decoderFor(header: string | undefined): Decoder | undefined {
 /**
  * Decodes a small body at once.
  *
- * @param header the Content-Encoding header
  * @returns undefined if the body is not small: see `ContentDecoder`
- * @throws Problem `unsupported_encoding`, `invalid_encoding`
+ * @throws Problem `invalid_encoding`
  */
-export function decodeSmall(body: Buffer, header: string | undefined): Buffer | undefined {
-  const decoder = decoderFor(header)
-  if (decoder === undefined || body.length === 0) return body
+export function decodeSmall(body: Buffer, decoder: Decoder): Buffer | undefined {
+  if (body.length === 0) return body
   const { encodedBytesMax, decodedBytesMax, decodedPerEncodedMax } = decodingLimits
   if (body.length > encodedBytesMax) return undefined
   let decoded: Decoded
@@ -144,13 +137,8 @@ export class ContentDecoder {
   #running = 0
   readonly #queue = new FairQueue<() => void>()
 
-  /**
-   * @param header the Content-Encoding header
-   * @throws Problem `unsupported_encoding`, `body_too_large`, `invalid_encoding`; `overloaded` if too many bodies wait
-   */
-  async decode(body: Buffer, header: string | undefined, projectId: string): Promise<Buffer> {
-    const decoder = decoderFor(header)
-    if (decoder === undefined || body.length === 0) return body
+  /** @throws Problem `body_too_large`, `invalid_encoding`; `overloaded` if too many bodies wait */
+  async decode(body: Buffer, decoder: Decoder, projectId: string): Promise<Buffer> {
     if (this.#running >= decodingLimits.threadsMax) await this.#wait(projectId)
     this.#running += 1
     try {

@@ -42,15 +42,6 @@ export function countApi(
   }
 }
 
-/** The parts of an API process that have counts. */
-export interface CountingParts {
-  readonly requests: RequestCounts
-  readonly authenticator: Pick<Authenticator, 'keysLost'>
-  readonly intake: Pick<Intake, 'invalidEntries'>
-  readonly overload: Pick<OverloadMonitor, 'status'>
-  readonly bodies: Pick<BodyBudget, 'status'>
-}
-
 /** What the process reports about its work. */
 export function workCounts(
   { accepted, rejected }: RequestCounts,
@@ -60,11 +51,16 @@ export function workCounts(
   return { accepted, rejected: all.reduce((sum, [, count]) => sum + count, 0) }
 }
 
-type Read = Parameters<Metrics['counter']>[1]
-
-/** Exports the counts of an API process. docs/metrics.md describes each. */
-export function exportApi(metrics: Metrics, parts: CountingParts): void {
-  const { requests, authenticator, intake, overload, bodies } = parts
+/** Exports the counts of the parts of an API process. docs/metrics.md describes each. */
+export function exportApi(
+  metrics: Metrics,
+  requests: RequestCounts,
+  authenticator: Pick<Authenticator, 'keysLost'>,
+  intake: Pick<Intake, 'invalidEntries'>,
+  overload: Pick<OverloadMonitor, 'status'>,
+  bodies: Pick<BodyBudget, 'status'>,
+): void {
+  type Read = Parameters<Metrics['counter']>[1]
   const refused: Read = () => [
     ...overloadReasons.map((signal) => [[signal], overload.status.refused[signal]] as const),
     [['bodies'], bodies.status.rejected],

@@ -1,6 +1,7 @@
 import type { Logger } from '@sluice/runtime'
 import { limits } from '@sluice/schema'
 import type { ServerResponse } from 'node:http'
+import { STREAMED_BYTES_MIN } from '../answer.ts'
 import { retryLater } from '../problems.ts'
 
 /** How many bytes one process may hold, of all projects and of one. */
@@ -25,10 +26,6 @@ if (limits.rowBytesPerRequestMax < 4 * limits.bodyBytesMax)
 
 /** Most bodies arrive within a second. */
 const RETRY_AFTER_S = { min: 1, max: 3 }
-/** Projects without bodies are forgotten when there are more. 10,000 of about 100 bytes: 1 MB. */
-const PROJECTS_MAX = 10_000
-/** Smaller responses are not held while they are sent: the operating system takes them at once. */
-const SENT_AT_ONCE_BYTES_MAX = 64 * 1024
 /** 13 MB in 60 s are 1.7 Mbit/s. A client that reads a part every minute would use up the budget of all projects for long. */
 const READ_MS_MAX = 60_000
 
@@ -46,12 +43,6 @@ interface BodyBudgetOptions {
   readonly random: () => number
 }
 
-/** What is held for one project. */
-interface ProjectBytes {
-  readonly id: string
-  bytes: number
-}
-
 /**
  * Counts the bytes that requests hold from the first byte of their bodies until their responses: bodies, decoded bodies, rows, and long
  * responses until they are read. A request that does not fit is rejected. Others are not affected: one project alone cannot use all of the
@@ -59,7 +50,8 @@ interface ProjectBytes {
  */
 export class BodyBudget {
   readonly #options: BodyBudgetOptions
-  readonly #projects = new Map<string, ProjectBytes>()
+  /** What is held for each project that has something. */
+  readonly #projects = new Map<string, number>()
   #bytes = 0
   #rejected = 0
 
@@ -67,87 +59,76 @@ export class BodyBudget {
     this.#options = options
   }
 
-  /** What a new request, or its response, holds: nothing yet. */
+  /** What a new request holds: nothing yet. */
   open(projectId: string): HeldBytes {
-    return new HeldBytes(this, this.#find(projectId))
+    return new HeldBytes(this, projectId)
   }
 
   /** @param bytes negative to release them */
-  add(project: ProjectBytes, bytes: number): void {
-    project.bytes += bytes
+  add(projectId: string, bytes: number): void {
     this.#bytes += bytes
+    const held = (this.#projects.get(projectId) ?? 0) + bytes
+    if (held === 0) this.#projects.delete(projectId)
+    else this.#projects.set(projectId, held)
   }
 
   /** Rejects a request whose further bytes do not fit. @throws Problem `overloaded` */
-  check({ id, bytes: projectBytes }: ProjectBytes, bytes: number): void {
+  check(projectId: string, bytes: number): void {
     const { limits: max, logger, random } = this.#options
+    const projectBytes = this.#projects.get(projectId) ?? 0
     if (this.#bytes + bytes <= max.bytesMax && projectBytes + bytes <= max.projectBytesMax) return
     this.#rejected += 1
-    logger.warn(
-      { projectId: id, projectBytes, ...this.status },
-      'too many bytes of bodies, rejecting requests',
-    )
+    logger.warn({ projectId, projectBytes, ...this.status }, 'too many bytes of bodies, rejecting requests')
     throw retryLater(RETRY_AFTER_S, random(), 'Too many bytes of bodies are in flight. Retry later.')
   }
 
   get status(): BodyStatus {
     return { bytes: this.#bytes, ...this.#options.limits, rejected: this.#rejected }
   }
-
-  #find(projectId: string): ProjectBytes {
-    const known = this.#projects.get(projectId)
-    if (known !== undefined) return known
-    if (this.#projects.size >= PROJECTS_MAX) {
-      for (const [id, { bytes }] of this.#projects) if (bytes === 0) this.#projects.delete(id)
-    }
-    const project = { id: projectId, bytes: 0 }
-    this.#projects.set(projectId, project)
-    return project
-  }
 }
 
-/** What the budget holds for one request, or for its response. */
+/** What the budget holds for one request and its response. */
 export class HeldBytes {
   readonly #budget: BodyBudget
-  readonly #project: ProjectBytes
+  readonly #projectId: string
   #bytes = 0
 
-  constructor(budget: BodyBudget, project: ProjectBytes) {
+  constructor(budget: BodyBudget, projectId: string) {
     this.#budget = budget
-    this.#project = project
+    this.#projectId = projectId
   }
 
   /** Rejects a request whose further bytes do not fit now. @throws Problem `overloaded` */
   check(bytes: number): void {
-    this.#budget.check(this.#project, bytes)
+    this.#budget.check(this.#projectId, bytes)
   }
 
-  /** Holds further bytes until `release`. @throws Problem `overloaded`; then nothing changes */
+  /** Holds further bytes until `releaseAfter`. @throws Problem `overloaded`; then nothing changes */
   hold(bytes: number): void {
     this.check(bytes)
-    this.#budget.add(this.#project, bytes)
+    this.#add(bytes)
+  }
+
+  #add(bytes: number): void {
+    this.#budget.add(this.#projectId, bytes)
     this.#bytes += bytes
   }
 
-  release(): void {
-    this.#budget.add(this.#project, -this.#bytes)
-    this.#bytes = 0
-  }
-
   /**
-   * Releases a response when its client has read it or closes the connection. To be called before it is sent. Closes the connection of a
-   * client that takes too long to read it.
+   * Releases everything when the response is known, but a long response when its client has read it or closes the connection. To be called
+   * before it is sent. Closes the connection of a client that takes too long to read it.
+   *
+   * @param bytes the length of a response that is streamed
    */
-  releaseAfter(response: ServerResponse): void {
+  releaseAfter(response: ServerResponse, bytes: number): void {
     // A response whose connection is closed emits no further event.
-    if (this.#bytes < SENT_AT_ONCE_BYTES_MAX || response.closed || response.destroyed) {
-      this.release()
-      return
-    }
+    const isStreamed = bytes >= STREAMED_BYTES_MIN && !response.closed && !response.destroyed
+    this.#add((isStreamed ? bytes : 0) - this.#bytes)
+    if (!isStreamed) return
     const timer = setTimeout(() => response.destroy(), READ_MS_MAX)
     response.once('close', () => {
       clearTimeout(timer)
-      this.release()
+      this.#add(-bytes)
     })
   }
 }

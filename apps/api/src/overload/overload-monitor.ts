@@ -22,10 +22,10 @@ export interface OverloadMonitorOptions {
   readonly random: () => number
 }
 
-interface SignalStatus extends Thresholds {
+interface Signal extends Thresholds {
   /** Null before the first reading. */
-  readonly value: number | null
-  readonly isOver: boolean
+  value: number | null
+  isOver: boolean
 }
 
 /** The page `/overload` of the ops server. */
@@ -38,7 +38,7 @@ export interface OverloadStatus {
    * the first reading.
    */
   readonly queue: Pick<QueueReading, 'waiting' | 'inHand' | 'failed'> | null
-  readonly signals: Readonly<Record<OverloadReason, SignalStatus>>
+  readonly signals: Readonly<Record<OverloadReason, Readonly<Signal>>>
   /** Number of requests rejected since the process started. A request counts for the first of its reasons only. */
   readonly refused: Readonly<Record<OverloadReason, number>>
 }
@@ -53,7 +53,7 @@ export interface OverloadStatus {
  */
 export class OverloadMonitor {
   readonly #options: OverloadMonitorOptions
-  readonly #signals = byReason<Omit<SignalStatus, keyof Thresholds>>(() => ({ value: null, isOver: false }))
+  readonly #signals: Record<OverloadReason, Signal>
   readonly #refused = byReason(() => 0)
   /** The first of the current reasons. */
   #reason: OverloadReason | undefined
@@ -64,6 +64,7 @@ export class OverloadMonitor {
 
   constructor(options: OverloadMonitorOptions) {
     this.#options = options
+    this.#signals = byReason((reason) => ({ value: null, isOver: false, ...options.thresholds[reason] }))
   }
 
   /** Reads the signals from now on. The first read is after one second: by then the connection to Redis is established. */
@@ -86,7 +87,7 @@ export class OverloadMonitor {
    */
   reject(reason: OverloadReason): Problem {
     this.#refused[reason] += 1
-    this.#set(reason, this.#signals[reason].value, true)
+    this.#update(reason, this.#signals[reason].value, true)
     const range = reason === 'event_loop_delay' ? PROCESS_RETRY_AFTER_S : REDIS_RETRY_AFTER_S
     return retryLater(range, this.#options.random())
   }
@@ -113,13 +114,12 @@ export class OverloadMonitor {
   }
 
   get status(): OverloadStatus {
-    const { thresholds } = this.#options
     return {
       overloaded: this.#reason !== undefined,
       redisReadable: this.#redisReadable,
       queue: this.#queue,
-      signals: byReason((reason) => ({ ...this.#signals[reason], ...thresholds[reason] })),
-      refused: { ...this.#refused },
+      signals: this.#signals,
+      refused: this.#refused,
     }
   }
 
@@ -131,19 +131,16 @@ export class OverloadMonitor {
     else logger.info({ failed }, 'no failed chunks are left')
   }
 
-  #update(reason: OverloadReason, value: number): void {
-    const { high, low } = this.#options.thresholds[reason]
-    this.#set(reason, value, this.#signals[reason].isOver ? value > low : value >= high)
-  }
-
-  #set(reason: OverloadReason, value: number | null, isOver: boolean): void {
-    const wasOver = this.#signals[reason].isOver
-    this.#signals[reason] = { value, isOver }
+  #update(reason: OverloadReason, value: number | null, hasNoRoom = false): void {
+    const signal = this.#signals[reason]
+    const { high, low, isOver: wasOver } = signal
+    const isOver = hasNoRoom || (value !== null && (wasOver ? value > low : value >= high))
+    Object.assign(signal, { value, isOver })
     if (isOver === wasOver) return
     this.#reason = overloadReasons.find((candidate) => this.#signals[candidate].isOver)
-    const { logger, thresholds } = this.#options
-    if (isOver) logger.warn({ reason, value, ...thresholds[reason] }, 'overloaded, rejecting requests')
-    else logger.info({ reason, value, ...thresholds[reason] }, 'no longer overloaded')
+    const { logger } = this.#options
+    if (isOver) logger.warn({ reason, value, high, low }, 'overloaded, rejecting requests')
+    else logger.info({ reason, value, high, low }, 'no longer overloaded')
   }
 }
 

@@ -1,4 +1,6 @@
-import { withTimeout } from '@sluice/runtime'
+import type { Project } from '@sluice/projects'
+import { type Logger, withTimeout } from '@sluice/runtime'
+import { LRUCache } from 'lru-cache'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Problem, retryAfter } from '../problems.ts'
 import {
@@ -13,11 +15,13 @@ import {
   positive,
   type RateLimit,
   rateLimitedDetail,
+  type RateLimitSettings,
+  resolveRateLimit,
   scaled,
   stateHeader,
   waitMs,
 } from './rate-limit.ts'
-import { type Lease, leaseLimits, type LeaseRequest, LocalBucket, sliceOf } from './shared-buckets.ts'
+import { type Lease, leaseLimits, type LeaseRequest, type LeaseShared, sliceOf } from './shared-buckets.ts'
 
 interface Costs {
   readonly cost: Amount
@@ -27,10 +31,9 @@ interface Costs {
   readonly whole: Amount
 }
 
-interface Waiter extends Costs {
-  readonly resolve: () => void
-  readonly reject: (problem: Problem) => void
-}
+interface Waiter extends Costs, PromiseWithResolvers<void> {}
+
+type LeaseOfProject = (limit: RateLimit, request: LeaseRequest) => Promise<Lease>
 
 /**
  * What one project may still send through this process: a slice of the project's bucket in Redis.
@@ -42,28 +45,27 @@ interface Waiter extends Costs {
  * - Lacking, for `leaseIntervalMs` after a lease, or longer if the bucket is empty: requests that the bucket certainly does
  *   not cover are rejected without a lease. Then it is holding again.
  *
- * If Redis fails a lease, or does not reply within `timeoutMs`, the process leases from a bucket of its own: each process then accepts
- * at most the rate of the project. A late reply is ignored: Redis has charged for it what the own bucket has granted. What the own bucket
+ * If Redis fails a lease, or does not reply within `timeoutMs`, the process goes on from the last known level on its own: each process then
+ * accepts at most the rate of the project. A late reply is ignored: Redis has charged for it what the process has granted. What the process
  * grants until then is deducted later.
  */
 export class Allowance {
-  readonly #lease: (limit: RateLimit, request: LeaseRequest) => Promise<Lease>
+  readonly #lease: LeaseOfProject
   readonly #monotonicMs: () => number
   readonly #onFailure: (error: unknown) => void
-  readonly #localBucket = new LocalBucket()
   #limit: RateLimit
   #policy: string
   #slice: Amount
   /** Tokens that were leased and are not used. Below zero it is a debt of a charge. */
   #held = nothing
-  /** The level of the bucket after the last lease, and the time at which that lease was requested. */
+  /** The level of the bucket after the last lease, and the time at which that lease was requested. A bucket is full at first. */
   #level: Amount
   #leasedAtMs: number
   #lackingUntilMs = Number.NEGATIVE_INFINITY
   #isLeasing = false
   /** Redis has not replied to a lease. Until it does, no further lease is sent: on a silent connection they would pile up. */
   #isUnanswered = false
-  /** What the own bucket granted meanwhile. The next lease deducts it from the shared one, at most one burst. */
+  /** What this process granted meanwhile. The next lease deducts it from the bucket, at most one burst. */
   #owed = nothing
   #waiters: Waiter[] = []
 
@@ -73,7 +75,7 @@ export class Allowance {
    */
   constructor(
     limit: RateLimit,
-    lease: (limit: RateLimit, request: LeaseRequest) => Promise<Lease>,
+    lease: LeaseOfProject,
     monotonicMs: () => number,
     onFailure: (error: unknown) => void,
   ) {
@@ -103,9 +105,12 @@ export class Allowance {
 
   /** The value of `RateLimit`. */
   get state(): string {
-    const sinceMs = this.#monotonicMs() - this.#leasedAtMs
-    const refilled = plus(this.#level, scaled(this.#limit.perSecond, sinceMs / 1_000))
-    return stateHeader(this.#limit, plus(refilled, this.#held))
+    return stateHeader(this.#limit, plus(this.#refilled(this.#monotonicMs()), this.#held))
+  }
+
+  /** The level of the bucket if no other process leases from it. */
+  #refilled(nowMs: number): Amount {
+    return plus(this.#level, scaled(this.#limit.perSecond, (nowMs - this.#leasedAtMs) / 1_000))
   }
 
   /**
@@ -137,10 +142,10 @@ export class Allowance {
       return undefined
     }
     if (this.#isLacking(costs.cost, nowMs)) throw this.#reject(costs)
-    return new Promise((resolve, reject) => {
-      this.#waiters.push({ ...costs, resolve, reject })
-      this.#requestLease()
-    })
+    const waiter = { ...costs, ...Promise.withResolvers<void>() }
+    this.#waiters.push(waiter)
+    this.#requestLease()
+    return waiter.promise
   }
 
   /**
@@ -189,7 +194,9 @@ export class Allowance {
   /** One round trip, at most. Its waiters are decided when it completes. */
   async #exchange(request: LeaseRequest, waiters: readonly Waiter[]): Promise<void> {
     const sentMs = this.#monotonicMs()
-    const lease = this.#isUnanswered ? this.#leaseUnsent(request) : await this.#leaseShared(request)
+    const lease = this.#isUnanswered
+      ? this.#leaseUnsent(request, sentMs)
+      : await this.#leaseShared(request, sentMs)
     this.#isLeasing = false
     this.#held = plus(this.#held, lease.ahead)
     this.#level = lease.level
@@ -204,23 +211,36 @@ export class Allowance {
     this.#decideNext()
   }
 
-  async #leaseShared(request: LeaseRequest): Promise<Lease> {
+  async #leaseShared(request: LeaseRequest, sentMs: number): Promise<Lease> {
     const back = minus(request.back, this.#owed)
     this.#owed = nothing
     this.#isUnanswered = true
     const lease = this.#lease(this.#limit, { ...request, back }).finally(() => (this.#isUnanswered = false))
     return withTimeout(lease, leaseLimits.timeoutMs).catch((error: unknown) => {
       this.#onFailure(error)
-      return this.#localBucket.lease(this.#limit, request, this.#monotonicMs())
+      return this.#leaseLocally(request, sentMs)
     })
   }
 
-  #leaseUnsent(request: LeaseRequest): Lease {
-    const lease = this.#localBucket.lease(this.#limit, request, this.#monotonicMs())
+  #leaseUnsent(request: LeaseRequest, nowMs: number): Lease {
+    const lease = this.#leaseLocally(request, nowMs)
     const costs = request.costs.filter((_cost, index) => lease.paid[index])
     const granted = costs.reduce(plus, minus(lease.ahead, request.back))
     this.#owed = lesser(plus(this.#owed, granted), this.#limit.burst)
     return lease
+  }
+
+  /** What Redis would do, without the leases of other processes. */
+  #leaseLocally({ back, costs, ahead }: LeaseRequest, nowMs: number): Lease {
+    const { burst } = this.#limit
+    let level = lesser(burst, plus(this.#refilled(nowMs), back))
+    const paid = costs.map((cost) => {
+      const fits = covers(level, lesser(cost, burst))
+      if (fits) level = minus(level, cost)
+      return fits
+    })
+    const granted = paid.includes(false) ? nothing : lesser(ahead, positive(level))
+    return { paid, ahead: granted, level: minus(level, granted) }
   }
 
   /** Decides the requests that arrived while a lease was in flight, as far as possible without another lease. */
@@ -250,5 +270,40 @@ export class Allowance {
     const wait = waitMs(this.#limit, plus(this.#level, lesser(this.#held, nothing)), cost)
     const seconds = Math.max(1, Math.ceil(wait / 1_000))
     return retryAfter('rate_limited', seconds, rateLimitedDetail(this.#limit, seconds))
+  }
+}
+
+/** 10,000 of about 1 KB: 10 MB. The next request of an evicted project needs a new lease, which is one round trip. */
+const PROJECTS_MAX = 10_000
+
+/** The allowance of a project under the limits of the given record; null if the project has no limit. */
+export type RateLimits = (project: Project) => Allowance | null
+
+/** The rate limits of the projects that send through this process. */
+export function projectRateLimits(
+  lease: LeaseShared,
+  defaults: RateLimitSettings,
+  logger: Logger,
+  monotonicMs: () => number = () => performance.now(),
+): RateLimits {
+  const allKnown = new LRUCache<string, { project: Project; allowance: Allowance | null }>({
+    max: PROJECTS_MAX,
+  })
+  const onFailure = (error: unknown): void =>
+    logger.warn({ err: error }, 'redis cannot lease rate limits, this process counts on its own')
+  return (project) => {
+    const known = allKnown.get(project.id)
+    // The authenticator returns the same object for an unchanged record while it is cached.
+    if (known?.project === project) return known.allowance
+    const limit = resolveRateLimit(project.limits ?? {}, defaults)
+    let allowance: Allowance | null = null
+    if (limit !== undefined) {
+      allowance =
+        known?.allowance ??
+        new Allowance(limit, (...request) => lease(project.id, ...request), monotonicMs, onFailure)
+      allowance.setLimit(limit)
+    }
+    allKnown.set(project.id, { project, allowance })
+    return allowance
   }
 }

@@ -1,7 +1,25 @@
 import type { ProjectLimits } from '@sluice/projects'
+import { integerSetting, type SettingsOf } from '@sluice/runtime'
 import { limits } from '@sluice/schema'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { RateLimitSettings } from './settings.ts'
+
+/**
+ * The default rate limit of a project. It applies even if nothing is configured, because a single faulty project must not
+ * fill the queue for all. It is far above the log volume of one application, and about as high as the throughput of one API process.
+ * The local installation (`npm start`) switches it off.
+ */
+export const rateLimitSettings = {
+  RATE_LIMIT_ENTRIES_PER_SECOND: integerSetting(
+    { minimum: 0, maximum: 1_000_000_000, default: 100_000 },
+    'Default rate limit of a project, in entries per second; 0 means unlimited.',
+  ),
+  RATE_LIMIT_BYTES_PER_SECOND: integerSetting(
+    { minimum: 0, maximum: 1_000_000_000_000, default: 100 * 1024 * 1024 },
+    'Default rate limit of a project, in bytes of decoded bodies per second; 0 means unlimited.',
+  ),
+} as const
+
+export type RateLimitSettings = SettingsOf<typeof rateLimitSettings>
 
 /** Entries, and bytes of decoded bodies: the cost of a request or the level of a bucket. Below zero it is a debt. */
 export interface Amount {
@@ -93,15 +111,11 @@ export function largestCost(bytes: number): Amount {
  */
 export function waitMs({ perSecond, burst }: RateLimit, level: Amount, cost: Amount): number {
   const lacking = minus(lesser(cost, burst), level)
-  return Math.max(unitWaitMs(lacking.entries, perSecond.entries), unitWaitMs(lacking.bytes, perSecond.bytes))
+  const waits = limitedUnits({ perSecond }).map((unit) => (lacking[unit] / perSecond[unit]) * 1_000)
+  return Math.max(0, ...waits)
 }
 
-function unitWaitMs(lacking: number, perSecond: number): number {
-  return perSecond === 0 || lacking <= 0 ? 0 : (lacking / perSecond) * 1_000
-}
-
-/** The units that are limited. */
-function limitedUnits({ perSecond }: RateLimit): (keyof Amount)[] {
+function limitedUnits({ perSecond }: Pick<RateLimit, 'perSecond'>): (keyof Amount)[] {
   return (['entries', 'bytes'] as const).filter((unit) => perSecond[unit] > 0)
 }
 

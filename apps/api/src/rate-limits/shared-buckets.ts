@@ -1,16 +1,6 @@
 import { defineScript, type InstallationNames, type RedisConnection } from '@sluice/runtime'
 import { chunkLimits } from '../chunks/chunk-writer.ts'
-import {
-  type Amount,
-  covers,
-  lesser,
-  minus,
-  nothing,
-  plus,
-  positive,
-  type RateLimit,
-  scaled,
-} from './rate-limit.ts'
+import { type Amount, lesser, type RateLimit, scaled } from './rate-limit.ts'
 
 /** The limits of leasing. Times are in ms. */
 export const leaseLimits = {
@@ -30,7 +20,7 @@ export const leaseLimits = {
    * another process may return its slice, and the limit may be raised.
    */
   dryMsMax: 1_000,
-  /** Redis replies within a few ms. After this time, the process leases from a bucket of its own. */
+  /** Redis replies within a few ms. After this time, the process goes on without a lease. */
   timeoutMs: 75,
   /** One script must not block Redis for long. Further requests wait for the next lease. */
   costsMax: 1_000,
@@ -144,26 +134,5 @@ export function sharedBuckets(redis: RedisConnection, names: InstallationNames):
       ahead: { entries: aheadEntries, bytes: aheadBytes },
       level: { entries, bytes },
     }
-  }
-}
-
-/** The same bucket in the memory of one process, from which it leases while Redis fails. It begins full. */
-export class LocalBucket {
-  #level: Amount | undefined
-  #atMs = 0
-
-  /** @param nowMs a monotonic clock */
-  lease({ perSecond, burst }: RateLimit, { back, costs, ahead }: LeaseRequest, nowMs: number): Lease {
-    const refill = plus(scaled(perSecond, (nowMs - this.#atMs) / 1_000), back)
-    let level = this.#level === undefined ? burst : lesser(burst, plus(this.#level, refill))
-    const paid = costs.map((cost) => {
-      const fits = covers(level, lesser(cost, burst))
-      if (fits) level = minus(level, cost)
-      return fits
-    })
-    const granted = paid.includes(false) ? nothing : lesser(ahead, positive(level))
-    this.#level = minus(level, granted)
-    this.#atMs = nowMs
-    return { paid, ahead: granted, level: this.#level }
   }
 }

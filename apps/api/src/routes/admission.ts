@@ -1,7 +1,9 @@
+import type { Authenticator } from '@sluice/access'
 import type { Project } from '@sluice/projects'
+import type { RequestStamp } from '@sluice/rows'
 import type { Span } from '@sluice/traces'
 import type { FastifyReply } from 'fastify'
-import type { Authenticator } from '@sluice/access'
+import type { Answer } from '../answer.ts'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import type { RequestIdentity, WriteOnce } from '../idempotency/idempotency.ts'
 import type { ContentDecoder } from '../intake/content-encoding.ts'
@@ -10,8 +12,7 @@ import type { AnswerCount, RequestCounts } from '../metrics/request-counts.ts'
 import type { BodyBudget, HeldBytes } from '../overload/body-budget.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import type { ProblemCode } from '../problems.ts'
-import type { Allowance } from '../rate-limits/allowance.ts'
-import type { RateLimits } from '../rate-limits/project-rate-limits.ts'
+import type { Allowance, RateLimits } from '../rate-limits/allowance.ts'
 import { type Amount, largestCost, minus, nothing, plus, positive } from '../rate-limits/rate-limit.ts'
 import { requestAttributes, type RequestTraces } from '../traces/request-traces.ts'
 import type { Turns } from '../turns.ts'
@@ -38,20 +39,19 @@ export interface IntakeDependencies {
   readonly turns: Turns
   /** The clock of all API processes: rows expire by it. It may throw ClockError. */
   readonly wallMs: () => number
-  /**
-   * Undefined if traces are off. Then no request has a span, and a request only costs the branches that test it: no hook, no closure and
-   * no object of it exists for traces.
-   */
+  /** Undefined if traces are off: then a request only costs the branches that test it. */
   readonly traces?: RequestTraces | undefined
 }
 
 /** What is known of a request from its authentication to its response. One for each request, made by `receive`. */
 export class Admission {
-  readonly id: string
+  readonly dependencies: IntakeDependencies
   readonly reply: FastifyReply
   /** When the head of the request arrived, on the monotonic clock. */
   readonly startedMs: number
   readonly project: Project
+  /** The rate limit of the project. Null for a project without one. */
+  readonly allowance: Allowance | null
   readonly held: HeldBytes
   /** Whether the whole body has arrived: the parser may report the end of the request later. */
   isReceived = false
@@ -61,24 +61,22 @@ export class Admission {
   identity: RequestIdentity | undefined
   /** Why the request was rejected. Undefined if it was not. */
   problem: ProblemCode | undefined
-  /** The rate limit of the project. Null for a project without one. */
-  readonly allowance: Allowance | null
-  /** The part of the cost that was charged. Null if nothing was. */
-  #charged: Amount | null = null
+  /** The part of the cost that was charged. */
+  #charged: Amount = nothing
 
-  constructor(
-    reply: FastifyReply,
-    startedMs: number,
-    project: Project,
-    allowance: Allowance | null,
-    held: HeldBytes,
-  ) {
-    this.id = reply.request.id
+  constructor(reply: FastifyReply, startedMs: number, project: Project, dependencies: IntakeDependencies) {
     this.reply = reply
     this.startedMs = startedMs
     this.project = project
-    this.allowance = allowance
-    this.held = held
+    this.dependencies = dependencies
+    this.allowance = dependencies.rateLimits(project)
+    this.held = dependencies.bodies.open(project.id)
+  }
+
+  /** What the rows of the request have in common. */
+  stamp(): RequestStamp {
+    const { id: projectId, retentionDays } = this.project
+    return { projectId, retentionDays, receivedAtMs: this.dependencies.wallMs() }
   }
 
   /**
@@ -88,24 +86,18 @@ export class Admission {
    * @throws Problem `rate_limited`, or rejects with it
    */
   chargeBytes(bytes: number): Promise<void> | undefined {
-    if (this.allowance === null) return undefined
     return this.#charge({ entries: 1, bytes }, largestCost(bytes))
   }
 
-  /**
-   * Charges the entries of the body, when they are counted. A request without entries costs as much work as one with an entry.
-   *
-   * @returns undefined if they are charged at once
-   * @throws Problem `rate_limited`, or rejects with it. The bytes stay charged
-   */
+  /** Charges the entries of the body, as `chargeBytes`. If they are too many, the bytes stay charged. */
   chargeEntries(entries: number): Promise<void> | undefined {
-    if (this.#charged === null || entries <= 1) return undefined
-    return this.#charge({ entries, bytes: this.#charged.bytes })
+    // A request without entries costs as much work as one with an entry.
+    return entries <= 1 ? undefined : this.#charge({ entries, bytes: this.#charged.bytes })
   }
 
   /** Raises what is charged to the cost. */
   #charge(cost: Amount, whole?: Amount): Promise<void> | undefined {
-    const charged = this.allowance?.take(cost, whole, this.#charged ?? nothing)
+    const charged = this.allowance?.take(cost, whole, this.#charged)
     if (charged !== undefined) return charged.then(() => void (this.#charged = cost))
     this.#charged = cost
     return undefined
@@ -113,16 +105,18 @@ export class Admission {
 
   /** Charges work that is done, whether the limit covers it or not, unless it was charged before. */
   chargeDone(cost: Amount): void {
-    const charged = this.#charged ?? nothing
-    const owed = positive(minus(cost, charged))
-    if (this.allowance === null || (owed.entries === 0 && owed.bytes === 0)) return
-    this.allowance.charge(owed)
-    this.#charged = plus(charged, owed)
+    const owed = positive(minus(cost, this.#charged))
+    if (owed.entries > 0 || owed.bytes > 0) this.allowance?.charge(owed)
+    this.#charged = plus(this.#charged, owed)
   }
 
-  /** Sets the rate limit headers of the response, and releases what is held. To be called when the response is known. */
-  end(): void {
-    this.held.release()
+  /**
+   * Sets the rate limit headers of the response, and releases what is held, but for a long response. To be called before it is sent.
+   *
+   * @param answer undefined if the request is rejected
+   */
+  end(answer: string | Answer | undefined): void {
+    this.held.releaseAfter(this.reply.raw, typeof answer === 'object' ? (answer.bytes ?? 0) : 0)
     if (this.allowance === null) return
     void this.reply
       .header('ratelimit-policy', this.allowance.policy)
@@ -130,14 +124,15 @@ export class Admission {
   }
 
   /** Counts a response that acknowledges this number of new entries. */
-  acknowledge(answer: AnswerCount, entries: number, counts: RequestCounts): void {
+  acknowledge(answer: AnswerCount, entries: number): void {
     if (this.span !== null) this.span.set({ [requestAttributes.entries]: entries })
-    counts.acknowledged(answer, entries, this.project.id, (performance.now() - this.startedMs) / 1_000)
+    const seconds = (performance.now() - this.startedMs) / 1_000
+    this.dependencies.counts.acknowledged(answer, entries, this.project.id, seconds)
   }
 
   /** Marks a response from an idempotency record, and counts it. */
-  markReplay(counts: RequestCounts): void {
-    counts.replays += 1
+  markReplay(): void {
+    this.dependencies.counts.replays += 1
     if (this.span !== null) this.span.set({ [requestAttributes.isReplay]: true })
     void this.reply.header('idempotency-replayed', 'true')
   }

@@ -1,7 +1,6 @@
 import type { Owned } from '@sluice/row-scanner'
 import type { FastifyInstance } from 'fastify'
 import type { Answer } from '../answer.ts'
-import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import { logsPaths } from '../http-contract.ts'
 import type { ParsedRequest } from '../intake/intake.ts'
 import type { AnswerCount } from '../metrics/request-counts.ts'
@@ -34,8 +33,8 @@ export function logsRoute(app: FastifyInstance, dependencies: IntakeDependencies
         dependencies,
         (body, admission) =>
           request.mediaType === OTLP_PROTOBUF
-            ? takeRecords(readProtobuf(body), body, admission, countOf, dependencies)
-            : takeEntries(body, request.mediaType === NDJSON_TYPE, admission, countOf, dependencies),
+            ? takeRecords(readProtobuf(body), body, admission, countOf)
+            : takeEntries(body, request.mediaType === NDJSON_TYPE, admission, countOf),
       ),
     )
   }
@@ -47,32 +46,29 @@ async function takeEntries(
   isNdjson: boolean,
   admission: Admission,
   countOf: (status: number) => AnswerCount,
-  dependencies: IntakeDependencies,
 ): Promise<string | Answer> {
-  const { held, identity, project, reply } = admission
-  const { counts, intake, wallMs, writer, writeOnce } = dependencies
-  const stamp = { projectId: project.id, retentionDays: project.retentionDays, receivedAtMs: wallMs() }
-  const read = intake.readEntries(body, stamp, isNdjson, (parsed) => store(parsed, admission, writer))
-  if (read === undefined) return takeRecords(readJson(body), body, admission, countOf, dependencies)
+  const { held, identity, project, reply, span } = admission
+  const { intake, writer, writeOnce } = admission.dependencies
+  const read = intake.readEntries(body, admission.stamp(), isNdjson, (parsed) => store(parsed, admission))
+  if (read === undefined) return takeRecords(readJson(body), body, admission, countOf)
   void reply.code(202).type('application/json; charset=utf-8')
   const accepted = countOf(202)
   if ('stored' in read) {
     await read.stored
-    admission.acknowledge(accepted, read.rows, counts)
+    admission.acknowledge(accepted, read.rows)
     return read.answer
   }
   const { charged, parsed } = read
   if (charged !== undefined) await charged
   held.hold(parsed.rows.byteLength)
   if (identity === undefined) {
-    if (parsed.rows.count > 0) await writer.write(parsed.rows, admission.span)
-    admission.acknowledge(accepted, parsed.rows.count, counts)
+    if (parsed.rows.count > 0) await writer.write(parsed.rows, span)
+    admission.acknowledge(accepted, parsed.rows.count)
     return parsed.answer
   }
-  const keyed = { projectId: project.id, ...identity, parsed, span: admission.span }
-  const { answer, isReplay } = await writeOnce(keyed)
-  if (isReplay) admission.markReplay(counts)
-  admission.acknowledge(accepted, isReplay ? 0 : parsed.rows.count, counts)
+  const { answer, isReplay } = await writeOnce({ projectId: project.id, ...identity, parsed, span })
+  if (isReplay) admission.markReplay()
+  admission.acknowledge(accepted, isReplay ? 0 : parsed.rows.count)
   return answer
 }
 
@@ -87,12 +83,13 @@ type ReadRequest =
  *
  * @throws Problem
  */
-function store<Scope>(parsed: ParsedRequest<Scope>, admission: Admission, writer: ChunkWriter): ReadRequest {
+function store<Scope>(parsed: ParsedRequest<Scope>, admission: Admission): ReadRequest {
   const { rows, answer } = parsed
   const charged = admission.chargeEntries(parsed.entries)
   if (charged !== undefined || admission.identity !== undefined)
     return { charged, parsed: { ...parsed, rows: rows.copy() } }
   admission.held.hold(rows.byteLength)
+  const { writer } = admission.dependencies
   const stored = rows.count > 0 ? writer.write(rows, admission.span) : Promise.resolve()
   return { answer, rows: rows.count, stored }
 }

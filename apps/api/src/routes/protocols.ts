@@ -66,7 +66,7 @@ function addRoute(
       // Shippers send many media types for the same content. Only the protocol knows what a body must be.
       const taken = { authorization: protocol.authorization(request.headers), encoding }
       return receive(request, reply, taken, dependencies, async (body, admission) =>
-        takeRecords(protocol.read(body, request), body, admission, answers, dependencies),
+        takeRecords(protocol.read(body, request), body, admission, answers),
       )
     },
   })

@@ -4,13 +4,13 @@ import type { IncomingMessage } from 'node:http'
 import { type Answer, sendAnswer } from '../answer.ts'
 import { hasBody } from '../connections/connection-guard.ts'
 import { identify } from '../idempotency/idempotency.ts'
-import { checkContentEncoding, decodeSmall } from '../intake/content-encoding.ts'
+import { type Decoder, decoderFor, decodeSmall } from '../intake/content-encoding.ts'
 import { checkLength, readBody } from '../intake/read-body.ts'
 import type { OwnEncoding } from '../protocols/protocol.ts'
 import { Problem } from '../problems.ts'
 import { requestAttributes } from '../traces/request-traces.ts'
 import { Admission, type IntakeDependencies } from './admission.ts'
-import { storeProblem } from './store-pieces.ts'
+import { storeProblem } from './take-records.ts'
 
 /** Hashing and reading this much takes about 0.3 ms: less than waiting for a later turn of the event loop costs. */
 const AT_ONCE_BYTES_MAX = 64 * 1024
@@ -40,15 +40,14 @@ export async function receive(
   dependencies: IntakeDependencies,
   use: (body: Buffer, admission: Admission) => string | Answer | Promise<string | Answer>,
 ): Promise<string | FastifyReply> {
-  const { authenticator, bodies, overload, rateLimits, traces, turns } = dependencies
+  const { authenticator, overload, traces, turns } = dependencies
   const { headers } = request
   const startedMs = performance.now()
-  let answer: string | Answer
+  let answer: string | Answer | undefined
   try {
     // When this resolves, a small body has arrived with its head.
     await authenticator.authenticate(authorization, request, (project) => {
-      const held = bodies.open(project.id)
-      request.admission = new Admission(reply, startedMs, project, rateLimits(project), held)
+      request.admission = new Admission(reply, startedMs, project, dependencies)
     })
     const { admission } = request
     if (admission === null) throw new Error('the request is not authenticated')
@@ -56,13 +55,13 @@ export async function receive(
     admission.allowance?.rejectEarly(headers)
     overload.check()
     const { 'content-encoding': encoding } = headers
-    if (encoding !== ownEncoding?.name) checkContentEncoding(encoding)
+    const decoder = encoding === ownEncoding?.name ? undefined : decoderFor(encoding)
     checkMediaType(request, mediaTypes)
     checkLength(headers, admission.held)
     // Last: the client need not send a body that is rejected.
     if (headers.expect !== undefined) reply.raw.writeContinue()
 
-    const body = await receiveBody(request.raw, admission, dependencies, ownEncoding)
+    const body = await receiveBody(request.raw, admission, decoder, ownEncoding)
     if (admission.span !== null) admission.span.set({ [requestAttributes.bytes]: body.length })
     const charged = admission.chargeBytes(body.length)
     if (charged !== undefined) await charged
@@ -74,7 +73,7 @@ export async function receive(
   } catch (error) {
     throw storeProblem(error, overload)
   } finally {
-    request.admission?.end()
+    request.admission?.end(answer)
   }
   return typeof answer === 'string' ? answer : sendAnswer(reply, answer)
 }
@@ -100,29 +99,29 @@ function checkMediaType(
 async function receiveBody(
   request: IncomingMessage,
   admission: Admission,
-  { counts, decoder, turns }: IntakeDependencies,
+  decoder: Decoder | undefined,
   own: OwnEncoding | undefined,
 ): Promise<Buffer> {
   const { headers } = request
   const { held, project } = admission
+  const { counts, decoder: threads, turns } = admission.dependencies
   let body: Buffer | undefined
   try {
     const received = await readBody(request, held)
     body = received
     admission.isReceived = true
     counts.bodyBytes += received.length
-    const { 'content-encoding': encoding } = headers
-    if (encoding !== undefined && encoding !== own?.name) {
+    if (decoder !== undefined) {
       // Dozens of compressed bodies may arrive in one turn.
       const pause = turns.begin(project.id)
       if (pause !== undefined) await pause
       // The allowance may be used up since the body was admitted.
       admission.allowance?.rejectEarly(headers)
-      const small = decodeSmall(received, encoding)
+      const small = decodeSmall(received, decoder)
       if (small === undefined) {
         // Before it is decoded, a large body costs one entry, and its bytes as they arrived.
         await admission.chargeBytes(received.length)
-        body = await decoder.decode(received, encoding, project.id)
+        body = await threads.decode(received, decoder, project.id)
         admission.chargeDone({ entries: 1, bytes: Math.ceil(body.length / DECODED_PER_PARSED) })
       } else body = small
       if (body !== received) held.hold(body.length)

@@ -17,7 +17,7 @@ export const sampleSettings = {
   ),
 } as const
 
-export interface RequestTracesOptions {
+interface RequestTracesOptions {
   readonly traces: Traces
   /** The part of the requests without a valid `traceparent` that is traced, 0 to 1. */
   readonly sampleRatio: number

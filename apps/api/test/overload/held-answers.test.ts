@@ -38,7 +38,7 @@ it('a small response is not held any more when it is sent', () => {
     const held = api.bodies.open('p')
     held.hold(bytes)
     expect(api.bodies.status.bytes).toBe(bytes)
-    held.releaseAfter(response)
+    held.releaseAfter(response, bytes)
     expect(api.bodies.status.bytes).toBe(left)
   }
   response.emit('close')
@@ -52,14 +52,14 @@ it('a connection is closed if its client takes more than a minute to read a resp
     const response = Object.assign(new EventEmitter(), { destroy }) as unknown as ServerResponse
     const held = api.bodies.open('p')
     held.hold(65_536)
-    held.releaseAfter(response)
+    held.releaseAfter(response, 65_536)
     vi.advanceTimersByTime(59_999)
     expect(destroy).not.toHaveBeenCalled()
     vi.advanceTimersByTime(1)
     expect(destroy).toHaveBeenCalledOnce()
     response.emit('close')
     held.hold(65_536)
-    held.releaseAfter(response)
+    held.releaseAfter(response, 65_536)
     response.emit('close')
     expect(vi.getTimerCount()).toBe(0)
   } finally {

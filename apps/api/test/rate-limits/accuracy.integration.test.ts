@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { Problem } from '../../src/problems.ts'
-import { projectRateLimits, type RateLimits } from '../../src/rate-limits/project-rate-limits.ts'
+import { projectRateLimits, type RateLimits } from '../../src/rate-limits/allowance.ts'
 import { sharedBuckets } from '../../src/rate-limits/shared-buckets.ts'
 
 /** The deviation that the API promises not to exceed, with several processes. */

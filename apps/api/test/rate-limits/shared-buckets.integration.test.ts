@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import { Problem } from '../../src/problems.ts'
 import type { RateLimit } from '../../src/rate-limits/rate-limit.ts'
-import { projectRateLimits, type RateLimits } from '../../src/rate-limits/project-rate-limits.ts'
+import { projectRateLimits, type RateLimits } from '../../src/rate-limits/allowance.ts'
 import {
   type Lease,
   type LeaseRequest,

@@ -1,7 +1,7 @@
 import type { BulkItem } from '@sluice/row-scanner'
 import { type EntryError, limits } from '@sluice/schema'
 import { expect, it } from 'vitest'
-import { bulkAnswer } from '../../../src/protocols/elasticsearch/bulk-answer.ts'
+import { bulkAnswer } from '../../../src/protocols/elasticsearch/bulk.ts'
 
 const itemsOf = (count: number): BulkItem[] =>
   Array.from({ length: count }, (_, i) => ({
