@@ -15,24 +15,21 @@ import { ConnectionGuard } from './connections/connection-guard.ts'
 import type { ConnectionLimits } from './connections/connection-limits.ts'
 import { createHttpServer } from './connections/http-server.ts'
 import { ContentDecoder } from './intake/content-encoding.ts'
-import { OTHER, type RequestCounts } from './metrics/request-counts.ts'
+import { OTHER, type RequestCounts } from './metrics/api-metrics.ts'
 import { logsPaths, REQUEST_ID_PATTERN } from './http-contract.ts'
 import { Problem, problems, sendProblem } from './problems.ts'
 import { Admission, type IntakeDependencies } from './routes/admission.ts'
 import { logsRoute } from './routes/logs.ts'
 import { protocolRoutes } from './routes/protocols.ts'
-import { documentRoute, referenceRoutes } from './routes/reference.ts'
-import type { RequestTraces } from './traces/request-traces.ts'
+import { referenceRoutes } from './routes/reference.ts'
+import { requestAttributes } from './traces/request-traces.ts'
 import { Turns } from './turns.ts'
 
 export interface AppDependencies extends Omit<IntakeDependencies, 'decoder' | 'turns'> {
   readonly logger: Logger
   readonly readiness: () => Readiness
-  /** From `parseTrustedProxies`. */
   readonly trustedProxies: string[] | false
-  /** Whether `/docs` is served. */
   readonly docsEnabled: boolean
-  /** `connectionLimits`, except in tests. */
   readonly connectionLimits: ConnectionLimits
 }
 
@@ -46,7 +43,6 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     // The API logs itself, and its lines name their request. A logger per request would cost more than its authentication.
     logger: false,
     logController: new LogController({ disableRequestLogging: true }),
-    requestIdHeader: false,
     genReqId: ({ headers }) => {
       const given = headers['x-request-id']
       return typeof given === 'string' && REQUEST_ID_PATTERN.test(given) ? given : randomUUID()
@@ -63,7 +59,6 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     },
     clientErrorHandler: (error, socket) => guard.onClientError(error, socket),
   }) as unknown as FastifyInstance
-  /** Sends the response to an error, and counts it. */
   function answerError(
     route: string,
     error: FastifyError,
@@ -79,7 +74,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
 
   app.decorateRequest('admission', null)
   countAnswers(app, counts)
-  if (dependencies.traces !== undefined) endSpans(app, dependencies.traces)
+  if (dependencies.traces !== undefined) endSpans(app)
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('x-request-id', request.id)
     guard.onRequest(request)
@@ -99,8 +94,7 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   void app.register(async (scope) => {
     healthRoutes(scope, dependencies.readiness)
     logsRoute(scope, intake)
-    documentRoute(scope)
-    if (dependencies.docsEnabled) referenceRoutes(scope)
+    referenceRoutes(scope, dependencies.docsEnabled)
   })
   void app.register((scope) => protocolRoutes(scope, intake))
   return app
@@ -129,10 +123,13 @@ function healthRoutes(app: FastifyInstance, readiness: () => Readiness): void {
 }
 
 /** Ends the span of a request, even if its connection is closed before the response. */
-function endSpans(app: FastifyInstance, traces: RequestTraces): void {
+function endSpans(app: FastifyInstance): void {
   app.addHook('onSend', ({ admission }, { statusCode }, _payload, done) => {
-    if (admission !== null && admission.span !== null)
-      traces.end(admission.span, admission.problem, statusCode)
+    if (admission !== null && admission.span !== null) {
+      const { span, problem } = admission
+      span.set({ [requestAttributes.status]: statusCode, [requestAttributes.error]: problem })
+      span.end(statusCode >= 500 ? 'error' : undefined)
+    }
     done()
   })
 }

@@ -11,7 +11,7 @@ import {
   stringSetting,
 } from '@sluice/runtime'
 import { traceSettings } from '@sluice/traces'
-import { overloadSettings } from './overload/settings.ts'
+import { overloadSettings } from './overload/overload-monitor.ts'
 import { rateLimitSettings } from './rate-limits/rate-limit.ts'
 import { sampleSettings } from './traces/request-traces.ts'
 

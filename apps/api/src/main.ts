@@ -15,11 +15,15 @@ import { idempotentWriter } from './idempotency/idempotency.ts'
 import { Intake } from './intake/intake.ts'
 import { countApi, exportApi, workCounts } from './metrics/api-metrics.ts'
 import { BodyBudget } from './overload/body-budget.ts'
-import { measureEventLoopDelay, OverloadMonitor } from './overload/overload-monitor.ts'
-import { bodyLimits, overloadThresholds } from './overload/settings.ts'
+import {
+  bodyLimits,
+  measureEventLoopDelay,
+  OverloadMonitor,
+  overloadThresholds,
+} from './overload/overload-monitor.ts'
 import { projectRateLimits } from './rate-limits/allowance.ts'
 import { sharedBuckets } from './rate-limits/shared-buckets.ts'
-import { RequestTraces } from './traces/request-traces.ts'
+import { requestTraces } from './traces/request-traces.ts'
 
 /** An add waits this long for replicas. The rest of its deadline is for one more attempt. */
 const REPLICATION_WAIT_MS = 1_000
@@ -43,8 +47,7 @@ await runProcess({
   start: async (resources) => {
     const names = installationNames(config.SLUICE_PREFIX)
     const shards = shardNames(config.SLUICE_PREFIX, config.QUEUE_SHARDS)
-    const traces = await startTraces({
-      endpoint: config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
+    const traces = await startTraces(config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, {
       app: 'api',
       version: packageJson.version,
       instanceId: randomUUID(),
@@ -131,7 +134,7 @@ await runProcess({
       docsEnabled: config.DOCS_ENABLED,
       traces:
         traces &&
-        new RequestTraces({
+        requestTraces({
           traces,
           sampleRatio: Number(config.OTEL_TRACES_SAMPLER_ARG),
           random: Math.random,
@@ -141,9 +144,7 @@ await runProcess({
 
     clock.start()
     // Closed first: requests in flight need all of the above.
-    const api = resources.closeAtEnd(
-      await listen(app, { host: config.HOST, port: config.PORT, isShared: isCopy() }),
-    )
+    const api = resources.closeAtEnd(await listen(app, config.HOST, config.PORT, isCopy()))
     for (const part of [usage, durability, registryCheck, overload]) part.start()
     const pages = new Map([['/overload', () => ({ ...overload.status, bodies: bodies.status })]])
     const opsUrl = await reporting.start({ pages })

@@ -1,5 +1,5 @@
 import { clientErrors, commonProblems, HttpProblem, problemBody, type ProblemExtra } from '@sluice/access'
-import { type EntryErrorCode, limits } from '@sluice/schema'
+import { type EntryError, limits } from '@sluice/schema'
 import type { FastifyReply } from 'fastify'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Answer, sendAnswer } from './answer.ts'
@@ -77,13 +77,8 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems
 
-/** What is wrong with one field. `path` is a JSON Pointer into the entry, `index` the entry's position in its batch. */
-export interface FieldError {
-  readonly index?: number
-  readonly path: string
-  readonly code: EntryErrorCode
-  readonly message: string
-}
+/** An error in an entry. `index` is the entry's position in its batch. */
+export type FieldError = EntryError & { readonly index?: number }
 
 /**
  * A problem of this API. When it is thrown, nothing has been enqueued. The exception is `queue_unavailable`: the entries may have been
@@ -95,24 +90,14 @@ export class Problem extends HttpProblem<ProblemCode> {
   }
 }
 
-/** A rejection with `Retry-After`. */
 export function retryAfter(code: ProblemCode, seconds: number | string, detail?: string): Problem {
   return new Problem(code, detail, { headers: { 'retry-after': String(seconds) } })
 }
 
-/** Seconds. */
-export interface RetryRange {
-  readonly min: number
-  readonly max: number
-}
-
-/**
- * A rejection whose `Retry-After` is random, because clients that were rejected at the same time must not all retry at the same time.
- *
- * @param random 0 ≤ random < 1
- */
-export function retryLater({ min, max }: RetryRange, random: number, detail?: string): Problem {
-  return retryAfter('overloaded', min + Math.floor(random * (max - min + 1)), detail)
+/** A rejection whose `Retry-After` is random: clients that were rejected at the same time must not all retry at the same time. */
+export function retryLater(range: { min: number; max: number }, random: number, detail?: string): Problem {
+  const seconds = range.min + Math.floor(random * (range.max - range.min + 1))
+  return retryAfter('overloaded', seconds, detail)
 }
 
 /** Sends a problem document, or what the clients of the route expect instead. */

@@ -51,10 +51,7 @@ export class Turns {
   /** When the time ends that all work which begins in this turn has together. Undefined if none has begun. */
   #beginningEndMs: number | undefined
 
-  /**
-   * @param schedule calls a function in the next turn of the event loop
-   * @param sharedMs for how long a turn is given to one after the other. 0: each turn is given once
-   */
+  /** @param sharedMs for how long a turn is given to one after the other. 0: each turn is given once */
   constructor(
     schedule: (turn: () => void) => void = setImmediate,
     monotonicMs: () => number = () => performance.now(),
@@ -72,9 +69,7 @@ export class Turns {
 
   /**
    * Begins the work of a request, in the current turn. A hundred connections may have a request in it, so they share some milliseconds, and do not
-   * overtake those that wait.
-   *
-   * @returns undefined if it may begin at once, or else when it may
+   * overtake those that wait. @returns undefined if it may begin at once, or else when it may
    */
   begin(group: string): Promise<void> | undefined {
     const nowMs = this.#monotonicMs()

@@ -67,8 +67,7 @@ await runProcess({
     const workerId = randomUUID()
     const events = new WorkerEvents()
 
-    const traces = await startTraces({
-      endpoint: config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT,
+    const traces = await startTraces(config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, {
       app: 'worker',
       version: packageJson.version,
       instanceId: workerId,

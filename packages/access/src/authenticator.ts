@@ -19,17 +19,14 @@ const SCHEME = /^bearer +(\S+)$/i
 export interface AuthenticatorOptions {
   /** What keys must allow, unless a call says otherwise. */
   readonly scope: Scope
-  /** Records each key that a request is authenticated with. */
   readonly usage: Pick<KeyUsage, 'recordUse'>
   /** The clock of all API processes: keys expire by it. It may throw ClockError. */
   readonly wallMs: () => number
-  /** Durations are measured by it. */
   readonly monotonicMs: () => number
 }
 
 type Identified = (project: Project, scopes: readonly Scope[]) => void
 
-/** The part of the registry that a lookup reads. */
 interface CredentialSource {
   readonly keys: Pick<ApiKeys, 'findMany'>
   readonly projects: Pick<Projects, 'find'>
@@ -44,7 +41,6 @@ interface KnownCredential {
   readonly trustedUntilMs: number
 }
 
-/** The result of a key's lookup. */
 type Credential = KnownCredential | 'unknown'
 
 export const credentialLimits = {
@@ -99,9 +95,6 @@ export class Authenticator {
    *
    * @param client the sender of the request; its address is read only if the key must be looked up
    * @param identified called with the project and the scopes of a valid key, before these and the state of the project are checked
-   * @throws Problem `unauthorized`, `forbidden`, `project_not_found`, `too_many_failed_attempts`; `overloaded` when too many
-   *   unknown keys arrive from all addresses together; `queue_unavailable` when Redis is unavailable
-   * @throws ClockError if the key is valid and the clock is not known
    */
   async authenticate(
     header: string | undefined,
@@ -111,11 +104,7 @@ export class Authenticator {
     return this.authenticateHash(this.hashOf(header, client.socket), client, identified)
   }
 
-  /**
-   * As `authenticate`, for the hash of a key: of a session.
-   *
-   * @param scopes of which the key must have one
-   */
+  /** As `authenticate`, for the hash of a key: of a session. @param scopes of which the key must have one */
   async authenticateHash(
     keyHash: string,
     client: { readonly ip: string },
@@ -150,7 +139,6 @@ export class Authenticator {
     return expiresAt === undefined || Date.parse(expiresAt) > this.#options.wallMs()
   }
 
-  /** The cached result, if it is still trusted. */
   #peek(keyHash: string): Credential | undefined {
     const nowMs = this.#options.monotonicMs()
     const known = this.#known.get(keyHash)
@@ -179,12 +167,13 @@ export class Authenticator {
 
   /** Rejects with the registry's error, also for requests that share the lookup. */
   #startLookup(keyHash: string, startedMs: number): Promise<Credential> {
-    const lookup = this.#find(keyHash, startedMs + credentialLimits.trustMs)
+    const lookup = this.#find(keyHash, startedMs + credentialLimits.trustMs).finally(() =>
+      this.#lookups.delete(keyHash),
+    )
     this.#lookups.set(keyHash, lookup)
-    return lookup.finally(() => this.#lookups.delete(keyHash))
+    return lookup
   }
 
-  /** Caches what it finds. */
   async #find(keyHash: string, trustedUntilMs: number): Promise<Credential> {
     const record = await this.#findKey(keyHash)
     if (record === undefined) {
@@ -251,12 +240,10 @@ function orUnavailable(lookup: Promise<Credential>): Promise<Credential> {
   })
 }
 
-const quoted = (names: readonly Scope[]): string[] => names.map((each) => `"${each}"`)
-
 /** The detail of a `forbidden` problem. Only the owner of the key gets it. */
 function missingScopeDetail(needed: readonly Scope[], scopes: readonly Scope[]): string {
-  const existing = quoted(scopes).join(', ')
-  return `The request needs the scope ${quoted(needed).join(' or ')}. The API key has ${existing === '' ? 'no scope' : `the scope ${existing}`}.`
+  const existing = scopes.length === 0 ? 'no scope' : `the scope "${scopes.join('", "')}"`
+  return `The request needs the scope "${needed.join('" or "')}". The API key has ${existing}.`
 }
 
 /** One response for every kind of invalid key: the kind would help only an attacker who guesses keys. */

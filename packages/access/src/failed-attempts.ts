@@ -6,7 +6,6 @@ import { isIP } from 'node:net'
 export const attemptLimits = {
   /** From one address at once: enough for a misconfigured fleet behind one router to see its 401s. */
   addressBurst: 20,
-  /** From one address in the long run. */
   addressPerSecond: 1,
   /**
    * From all addresses together. It is more than twice what a process handled on two busy cores (8,500), so that valid keys are
@@ -48,11 +47,7 @@ export class FailedAttempts {
     return emptyForMs(this.#totalFullAtMs, monotonicMs, totalBurst * share, totalPerSecond) <= 0
   }
 
-  /**
-   * Counts a failed attempt.
-   *
-   * @returns 0 if the address had an attempt left; otherwise how long it must wait until it has one, in ms
-   */
+  /** @returns 0 if the address had an attempt left; otherwise how long it must wait until it has one, in ms */
   record(address: string, monotonicMs: number): number {
     const { addressPerSecond, totalPerSecond } = attemptLimits
     this.#totalFullAtMs = Math.max(this.#totalFullAtMs, monotonicMs) + 1_000 / totalPerSecond

@@ -7,7 +7,6 @@ export interface ProblemKind {
   readonly detail?: string
 }
 
-/** The problems that every API has, by their stable codes. */
 export const commonProblems = {
   bad_request: { status: 400, title: 'The request is malformed', detail: 'The request is not valid HTTP.' },
   unauthorized: {
@@ -59,7 +58,6 @@ export const commonProblems = {
 export type CommonProblemCode = keyof typeof commonProblems
 
 export interface ProblemExtra {
-  /** What is wrong with the parts of the request. */
   readonly errors?: readonly object[]
   readonly headers?: Readonly<Record<string, string>>
   readonly cause?: Error
@@ -91,7 +89,6 @@ export class HttpProblem<Code extends string = string> extends Error {
   }
 }
 
-/** The problem document as JSON. */
 export function problemBody(
   { code, message, title, status, errors }: HttpProblem,
   requestId: string,

@@ -1,11 +1,10 @@
-import { type ApiKeyRecord, Registry, RegistryCheck } from '@sluice/projects'
+import { Registry, RegistryCheck, type Scope } from '@sluice/projects'
 import { openRedis, type OpenRedisOptions } from '@sluice/runtime'
 import { Authenticator } from './authenticator.ts'
 import { KeyUsage } from './key-usage.ts'
 
-export interface RedisAccessOptions extends Omit<OpenRedisOptions, 'tuning'> {
-  /** What a key must permit. */
-  readonly scope: ApiKeyRecord['scopes'][number]
+type RedisAccessOptions = Omit<OpenRedisOptions, 'tuning'> & {
+  readonly scope: Scope
   readonly commandTimeoutMs: number
 }
 

@@ -11,15 +11,11 @@ export const proxySettings = {
   ),
 } as const
 
-/** Names of private ranges that Fastify knows. */
 const NAMED_RANGES: ReadonlySet<string> = new Set(['loopback', 'linklocal', 'uniquelocal'])
 
 /**
- * The proxies whose X-Forwarded-For header is trusted: a comma-separated list of addresses, CIDR ranges and named ranges.
- * False if no proxy is trusted: then a request's address is the address of its connection.
- *
- * A number of hops is not accepted, because every client that connects directly would be trusted. Neither is a range of all
- * addresses.
+ * The proxies of TRUST_PROXY. False if no proxy is trusted: then a request's address is the address of its connection. A number of hops is
+ * not accepted, because every client that connects directly would be trusted. Neither is a range of all addresses.
  *
  * @throws SettingsError
  */
@@ -35,8 +31,6 @@ export function parseTrustedProxies(text: string | undefined): string[] | false 
 /**
  * Warns when a request was forwarded and no proxy is trusted. All clients behind the proxy then count as one address, and one of
  * them can use up what an address may do. Once per process, since every request may be forwarded, and any client may send the header.
- *
- * @param proxies from `parseTrustedProxies`
  */
 export function forwardingCheck(
   proxies: string[] | false,

@@ -18,7 +18,6 @@ export interface SpanContext {
   readonly spanId: string
 }
 
-/** The parent that a caller names. */
 export interface Traceparent extends SpanContext {
   /** Whether the caller records its span. */
   readonly isSampled: boolean
@@ -29,11 +28,7 @@ const TRACEPARENT_LENGTH = 55
 const TRACEPARENT =
   /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?=-|$)/
 
-/**
- * Reads a `traceparent` of the W3C Trace Context (https://www.w3.org/TR/trace-context/#traceparent-header).
- *
- * @returns undefined if it is invalid
- */
+/** Reads a `traceparent` (https://www.w3.org/TR/trace-context/#traceparent-header). @returns undefined if it is invalid */
 export function parseTraceparent(text: string): Traceparent | undefined {
   const match = TRACEPARENT.exec(text)
   if (match === null) return undefined
@@ -42,7 +37,6 @@ export function parseTraceparent(text: string): Traceparent | undefined {
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 }
 }
 
-/** The `traceparent` of a span that is recorded. */
 export function formatTraceparent({ traceId, spanId }: SpanContext): string {
   return `00-${traceId}-${spanId}-01`
 }
@@ -63,10 +57,6 @@ export const spanLimits = {
   closeMaxMs: 1_000,
   /** Links per span. A chunk has up to 2,000 requests, and a batch up to 2,000 chunks. */
   linksMax: 100,
-  /** Attributes per span: more than any span has. */
-  attributesMax: 32,
-  /** Characters of an attribute: more than any id has. */
-  attributeLengthMax: 256,
 } as const
 
 if (spanLimits.exportSpansMax > spanLimits.waitingMax)
@@ -91,27 +81,20 @@ export interface SpanOptions {
 /** A span that is recorded, and exported after its end. */
 export interface Span {
   readonly context: SpanContext
-  /** Without effect after the end. */
   set(attributes: Attributes): void
-  /** Without effect after the end. */
   link(to: SpanContext): void
-  /** Ends it once. Further calls have no effect. */
+  /** Afterwards, no call has an effect. */
   end(result?: 'error'): void
 }
 
 /** Makes spans. Who makes one has decided before that it is recorded. */
 export interface Traces {
   start(options: SpanOptions): Span
-  /**
-   * Exports the last spans, and drops those that are not exported within `spanLimits.closeMaxMs`. Never rejects.
-   *
-   * @param deadlineMs the latest end, on the clock of `performance.now()`
-   */
+  /** Exports the last spans until the deadline, on the clock of `performance.now()`, or for `spanLimits.closeMaxMs`. Never rejects. */
   close(deadlineMs: number): Promise<void>
 }
 
 export interface TracesOptions {
-  readonly endpoint: string | undefined
   readonly app: 'api' | 'worker'
   readonly version: string
   readonly instanceId: string
@@ -119,8 +102,11 @@ export interface TracesOptions {
 }
 
 /** Undefined if traces are off. Then OpenTelemetry is not loaded, and callers have one branch where they would make a span. */
-export async function startTraces({ endpoint, ...options }: TracesOptions): Promise<Traces | undefined> {
+export async function startTraces(
+  endpoint: string | undefined,
+  options: TracesOptions,
+): Promise<Traces | undefined> {
   if (endpoint === undefined) return undefined
   const { OtlpTraces } = await import('./otlp-traces.ts')
-  return new OtlpTraces({ ...options, endpoint })
+  return new OtlpTraces(endpoint, options)
 }

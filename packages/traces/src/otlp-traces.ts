@@ -2,12 +2,7 @@ import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace, TraceFlags } from '@open
 import type { SpanContext as OtelContext, Tracer } from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { resourceFromAttributes } from '@opentelemetry/resources'
-import {
-  AlwaysOnSampler,
-  BatchSpanProcessor,
-  TracerProvider,
-  type SpanExporter,
-} from '@opentelemetry/sdk-trace'
+import { AlwaysOnSampler, BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { withTimeout } from '@sluice/runtime'
 import { lookup as dnsLookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
@@ -27,24 +22,31 @@ import {
 const EXPORTS_MAX = spanLimits.waitingMax / spanLimits.exportSpansMax + 1
 const REASON_LENGTH_MAX = 100
 
-export interface OtlpTracesOptions extends TracesOptions {
-  readonly endpoint: string
-  /** Looks up the host of the endpoint. Default: the name service of the system. */
-  readonly lookup?: LookupFunction
-}
-
-/** Exports spans with OTLP over HTTP, as JSON. */
 export class OtlpTraces implements Traces {
   readonly #provider: TracerProvider
   readonly #tracer: Tracer
 
-  constructor({ endpoint, app, version, instanceId, logger, lookup }: OtlpTracesOptions) {
+  /** @param lookup looks up the host of the endpoint. Default: the name service of the system */
+  constructor(
+    endpoint: string,
+    { app, version, instanceId, logger }: TracesOptions,
+    lookup?: LookupFunction,
+  ) {
     const exporter = new OTLPTraceExporter({
       url: endpoint,
       timeoutMillis: spanLimits.exportTimeoutMs,
       concurrencyLimit: EXPORTS_MAX,
       httpAgentOptions: { keepAlive: true, lookup: sharedLookup(lookup) },
     })
+    // OpenTelemetry itself logs nothing, since it has no logger.
+    const send = exporter.export.bind(exporter)
+    exporter.export = (spans, onResult) =>
+      send(spans, (result) => {
+        const { error } = result
+        if (error !== undefined)
+          logger.warn({ spans: spans.length, reason: reasonOf(error) }, 'traces not exported')
+        onResult(result)
+      })
     this.#provider = new TracerProvider({
       resource: resourceFromAttributes({
         'service.name': `sluice-${app}`,
@@ -53,14 +55,10 @@ export class OtlpTraces implements Traces {
       }),
       // Callers sample before they make a span, so that a request that is not sampled costs no span.
       sampler: new AlwaysOnSampler(),
-      spanLimits: {
-        attributeCountLimit: spanLimits.attributesMax,
-        attributeValueLengthLimit: spanLimits.attributeLengthMax,
-        linkCountLimit: spanLimits.linksMax,
-      },
+      spanLimits: { linkCountLimit: spanLimits.linksMax },
       spanProcessors: [
         new BatchSpanProcessor({
-          exporter: reportFailures(exporter, logger),
+          exporter,
           maxQueueSize: spanLimits.waitingMax,
           maxExportBatchSize: spanLimits.exportSpansMax,
           scheduledDelayMillis: spanLimits.exportIntervalMs,
@@ -103,51 +101,25 @@ function remote({ traceId, spanId }: SpanContext): OtelContext {
   return { traceId, spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true }
 }
 
-/** The same exporter, whose failures are logged. OpenTelemetry itself logs nothing, since it has no logger. */
-function reportFailures(exporter: SpanExporter, logger: TracesOptions['logger']): SpanExporter {
-  return {
-    export: (spans, onResult) =>
-      exporter.export(spans, (result) => {
-        const { error } = result
-        if (error !== undefined)
-          logger.warn({ spans: spans.length, reason: reasonOf(error) }, 'traces not exported')
-        onResult(result)
-      }),
-    forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
-    shutdown: () => exporter.shutdown(),
-  }
-}
-
-/** Without the response of the endpoint. */
+/** The status of HTTP, the code of an error of the network, or a message. Never the response of the endpoint. */
 function reasonOf(error: Error): string {
-  const code = 'code' in error ? error.code : undefined
-  if (typeof code === 'number') return `HTTP ${code}`
-  return typeof code === 'string' ? code : error.message.slice(0, REASON_LENGTH_MAX)
+  const { code = error.message.slice(0, REASON_LENGTH_MAX) } = error as { code?: string | number }
+  return typeof code === 'number' ? `HTTP ${code}` : code
 }
-
-type Callback = Parameters<LookupFunction>[2]
-type Answer = Parameters<Callback>
 
 /**
- * Looks hosts up like `dns.lookup`, but never a host that is being looked up already: callers then share the result.
+ * Looks the host of the endpoint up like `dns.lookup`, but not while it is being looked up already: callers then share the result.
  *
  * A lookup takes one of the four threads of Node's pool, for half a minute if the name server is silent. An export gives up before that,
  * and the next one looks the host up as well. Without this function they would use all threads, and the API decodes large bodies in them.
  */
 export function sharedLookup(base: LookupFunction = dnsLookup): LookupFunction {
-  /** The callers that wait, by what they look up. */
-  const waiting = new Map<string, Callback[]>()
+  let waiting: Parameters<LookupFunction>[2][] = []
   return (hostname, options, callback) => {
-    const key = `${hostname} ${options.all === true} ${options.family ?? 0}`
-    const others = waiting.get(key)
-    if (others !== undefined) {
-      others.push(callback)
-      return
-    }
-    const callbacks = [callback]
-    waiting.set(key, callbacks)
-    base(hostname, options, (...answer: Answer) => {
-      waiting.delete(key)
+    if (waiting.push(callback) > 1) return
+    base(hostname, options, (...answer) => {
+      const callbacks = waiting
+      waiting = []
       for (const each of callbacks) each(...answer)
     })
   }

@@ -1,6 +1,5 @@
 import { formatTraceparent, type Span, type Traces } from '@sluice/traces'
 
-/** The attributes of a chunk's span. */
 export const chunkAttributes = {
   chunkId: 'sluice.chunk.id',
   rows: 'sluice.chunk.rows',
@@ -11,10 +10,7 @@ export const chunkAttributes = {
   error: 'error.type',
 } as const
 
-/**
- * The span of a chunk, if one of its requests is traced. It gathers requests of several traces, so its span begins a trace of its own. It has
- * links to the requests, and they have links to it.
- */
+/** The span of a chunk, if one of its requests is traced. Its requests have several traces, so it begins one of its own, linked with them. */
 export class ChunkSpan {
   readonly #traces: Traces
   readonly #requests: Span[] = []
@@ -28,13 +24,10 @@ export class ChunkSpan {
     this.#requests.push(request)
   }
 
-  /**
-   * @param chunk with the time at which its first request arrived, on the clock of `performance.now()`, and its bytes before compression
-   * @returns the traceparent of the chunk, if one of its requests is traced
-   */
+  /** @returns the traceparent of the chunk, if one of its requests is traced */
   sent(
     chunkId: string,
-    { sinceMs, rows, bytes }: { readonly sinceMs: number; readonly rows: number; readonly bytes: number },
+    { sinceMs, rows, bytes }: Readonly<Record<'sinceMs' | 'rows' | 'bytes', number>>,
   ): string | undefined {
     if (this.#requests.length === 0) return undefined
     const span = this.#traces.start({

@@ -62,13 +62,11 @@ const WAIT_MIN_MS = 0.5
 const RATE_MS = 100
 
 export interface ChunkWriterOptions {
-  /** One for each shard. */
   readonly queues: readonly Pick<ChunkQueue, 'add'>[]
   /** Makes the job id of a chunk: unique, without colons. */
   readonly makeId: () => string
   /** How long a record lives, and how many a project has at a time. Each shard gets an equal share. */
   readonly records: { readonly windowMs: number; readonly perProjectMax: number }
-  /** The clock of the queue's deadlines. */
   readonly monotonicMs: () => number
   /** Undefined if traces are off: then a chunk costs no object and a request one branch. */
   readonly traces?: Traces | undefined
@@ -76,7 +74,6 @@ export interface ChunkWriterOptions {
 
 /** The rows of a request, and the record to be stored with them. */
 export interface RecordedWrite extends Pick<QueueRecord, 'name' | 'quota'> {
-  /** The index of the queue for the rows. */
   readonly shard: number
   /** The content of the record. No other write has the same. */
   readonly record: string
@@ -138,7 +135,6 @@ class Lane {
   /** Chunks that are not sent yet: the last one gathers rows, the others are closed. */
   readonly gatherings: Gathering[] = []
   addsInFlight = 0
-  /** When the last add has started. */
   startedMs = Number.NEGATIVE_INFINITY
   isTurnScheduled = false
   /** Set while rows wait for the interval between two adds. */
@@ -172,9 +168,7 @@ export class ChunkWriter {
   readonly #options: ChunkWriterOptions
   readonly #queue: ShardedQueue
   readonly #recordLimits: RecordLimits
-  /** The lane of rows without records. */
   readonly #anyShard: Lane
-  /** The lane of each shard. */
   readonly #lanes: readonly Lane[]
   /** The result of each record that waits or is being stored, by its name. */
   readonly #inFlight = new Map<string, Promise<string>>()
@@ -195,10 +189,8 @@ export class ChunkWriter {
   }
 
   /**
-   * Resolves when Redis has the rows on disk.
+   * Resolves when Redis has the rows on disk. They are copied before this returns.
    *
-   * @param rows copied before this returns
-   * @param span of the request. Null if it is not traced
    * @throws QueueFullError if Redis has no room; nothing was enqueued
    * @throws QueueUnavailableError if Redis did not reply in time; the rows may or may not be enqueued
    */
@@ -213,7 +205,6 @@ export class ChunkWriter {
    * Resolves with the record that Redis has on disk under the name: the record of this write, with its rows; or the record of an earlier
    * write, in which case nothing of this one is stored. The record of a write without rows is returned, but not stored.
    *
-   * @param span of the request. Null if it is not traced
    * @throws Problem `too_many_idempotency_keys` if the project has no room for the record; nothing was enqueued
    * @throws QueueFullError if Redis has no room; nothing was enqueued
    * @throws QueueUnavailableError if Redis did not reply in time; rows and record are both stored, or both not
@@ -252,7 +243,6 @@ export class ChunkWriter {
     }
   }
 
-  /** The gathering that takes further requests. */
   #openGathering(lane: Lane): Gathering {
     const last = lane.gatherings.at(-1)
     if (last !== undefined && !last.isClosed) return last

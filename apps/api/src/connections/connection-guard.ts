@@ -34,7 +34,6 @@ export class ConnectionGuard {
     this.#onRejected = onRejected
   }
 
-  /** To be called for each request. */
   onRequest({ raw }: FastifyRequest): void {
     this.#answeredEarly.delete(raw.socket)
   }
@@ -43,7 +42,10 @@ export class ConnectionGuard {
   onAnswer({ raw }: FastifyRequest, reply: FastifyReply): void {
     if (raw.complete || !hasBody(raw.headers)) return
     this.#answeredEarly.add(raw.socket)
-    if (this.#isWorthReading(raw.headers)) return
+    const { expect, 'content-length': length } = raw.headers
+    // After `Expect: 100-continue` a client may send the body or omit it: the next bytes cannot be interpreted. Otherwise, to read the rest
+    // of a small body costs less than a new connection.
+    if (expect === undefined && Number(length ?? Infinity) <= this.#limits.unreadBytesMax) return
     void reply.header('connection', 'close')
     // Node calls this method to close a connection after its last response. Node's version does not linger.
     raw.socket.destroySoon = () => {
@@ -52,7 +54,6 @@ export class ConnectionGuard {
     }
   }
 
-  /** Responds to a request that Node's HTTP parser rejected. */
   onClientError(error: NodeJS.ErrnoException, socket: HttpSocket): void {
     if (this.#lingering.has(socket)) return
     if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -88,12 +89,6 @@ export class ConnectionGuard {
     socket.on('error', () => socket.destroy())
     const detail = 'This server is not a proxy. Send logs with POST.'
     this.#reject(socket, new Problem('method_not_allowed', detail, { headers: { allow: 'POST' } }))
-  }
-
-  /** Whether the rest of a rejected body is small enough that reading it costs less than a new connection. */
-  #isWorthReading({ expect, 'content-length': length }: IncomingHttpHeaders): boolean {
-    // After `Expect: 100-continue` a client may send the body or omit it: the next bytes cannot be interpreted.
-    return expect === undefined && Number(length ?? Infinity) <= this.#limits.unreadBytesMax
   }
 
   #reject(socket: Socket, problem: Problem): void {

@@ -11,8 +11,7 @@ import type { ConnectionLimits } from './connection-limits.ts'
 
 /** Makes the HTTP server, which enforces the limits of connections. It does not listen yet. */
 export function createHttpServer(handle: RequestListener, limits: ConnectionLimits): Server {
-  const turns = new RequestTurns(handle, limits)
-  const onRequest: RequestListener = (request, response) => turns.onRequest(request, response)
+  const { onRequest, hasRoom } = requestTurns(handle, limits)
   const server = createServer(
     {
       requestTimeout: limits.requestMs,
@@ -27,15 +26,12 @@ export function createHttpServer(handle: RequestListener, limits: ConnectionLimi
     },
     onRequest,
   )
-  // Unlimited: at a limit Node drops requests without a problem document, and distributing connections is the task of the proxy.
-  server.maxRequestsPerSocket = 0
   // Node would send `100 Continue` at once, and reject other expectations without a problem document. The route sends 100 when the
   // request is admitted. Other expectations are ignored, as RFC 9110 (10.1.1) allows.
   server.on('checkContinue', onRequest)
   server.on('checkExpectation', onRequest)
 
   const stale = new StaleConnections(limits.staleMs, () => performance.now())
-  const hasRoom = (socket: HttpSocket): boolean => turns.hasRoom(socket)
   server.on('connection', (socket) => {
     stale.add(socket)
     limitHeads(socket, hasRoom)
@@ -63,70 +59,65 @@ interface Queue {
  * - open: it has at most one request, which is handled at once;
  * - waiting: requests wait for the response to the first one, and nothing is read. When none waits, it is open again.
  */
-class RequestTurns {
-  readonly #handle: RequestListener
-  readonly #limits: ConnectionLimits
+function requestTurns(handle: RequestListener, limits: ConnectionLimits) {
+  const { waitingRequestsMax, waitingRequestsPerConnectionMax } = limits
   /** The connections with waiting requests. */
-  readonly #queues = new Map<Socket, Queue>()
-  #requests = 0
+  const queues = new Map<Socket, Queue>()
+  let requests = 0
 
-  constructor(handle: RequestListener, limits: ConnectionLimits) {
-    this.#handle = handle
-    this.#limits = limits
-  }
-
-  /** Whether another request of the connection can be handled or may wait. */
-  hasRoom(socket: HttpSocket): boolean {
-    if (this.#requests === 0 || currentResponse(socket) === undefined) return true
-    const { waitingRequestsMax, waitingRequestsPerConnectionMax } = this.#limits
-    const requests = this.#queues.get(socket)?.requests ?? 0
-    return requests < waitingRequestsPerConnectionMax && this.#requests < waitingRequestsMax
-  }
-
-  /** To be called for each request, in the order of arrival. */
-  onRequest(request: IncomingMessage, response: ServerResponse): void {
-    // Node assigns the socket to the response whose turn it is.
-    if (response.socket !== null) return this.#handle(request, response)
-    const { socket } = request
-    const queue = this.#queues.get(socket) ?? this.#open(socket)
-    queue.requests += 1
-    this.#requests += 1
-    // Emitted when Node assigns the socket. By then the response before has left this process.
-    response.once('socket', () => this.#take(request, response))
-  }
-
-  #open(socket: Socket): Queue {
+  function open(socket: Socket): Queue {
     const queue: Queue = {
       requests: 0,
       // Node resumes the socket whenever a body is read. The bodies of waiting requests have arrived, except the body of the last one.
       keepPaused: () => stopReading(socket),
-      close: () => this.#close(socket, queue),
+      close: () => close(socket, queue),
     }
-    this.#queues.set(socket, queue)
+    queues.set(socket, queue)
     stopReading(socket)
     socket.on('resume', queue.keepPaused)
     socket.on('close', queue.close)
     return queue
   }
 
-  #take(request: IncomingMessage, response: ServerResponse): void {
+  function take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
-    const queue = this.#queues.get(socket)
+    const queue = queues.get(socket)
     if (queue === undefined) return
     queue.requests -= 1
-    this.#requests -= 1
+    requests -= 1
     if (queue.requests === 0) {
-      this.#close(socket, queue)
+      close(socket, queue)
       socket.resume()
     }
-    this.#handle(request, response)
+    handle(request, response)
   }
 
-  #close(socket: Socket, queue: Queue): void {
-    this.#requests -= queue.requests
-    this.#queues.delete(socket)
+  function close(socket: Socket, queue: Queue): void {
+    requests -= queue.requests
+    queues.delete(socket)
     socket.off('resume', queue.keepPaused)
     socket.off('close', queue.close)
+  }
+
+  return {
+    /** Whether another request of the connection can be handled or may wait. */
+    hasRoom(socket: HttpSocket): boolean {
+      if (requests === 0 || currentResponse(socket) === undefined) return true
+      const waiting = queues.get(socket)?.requests ?? 0
+      return waiting < waitingRequestsPerConnectionMax && requests < waitingRequestsMax
+    },
+
+    /** To be called for each request, in the order of arrival. */
+    onRequest(request: IncomingMessage, response: ServerResponse): void {
+      // Node assigns the socket to the response whose turn it is.
+      if (response.socket !== null) return handle(request, response)
+      const { socket } = request
+      const queue = queues.get(socket) ?? open(socket)
+      queue.requests += 1
+      requests += 1
+      // Emitted when Node assigns the socket. By then the response before has left this process.
+      response.once('socket', () => take(request, response))
+    },
   }
 }
 

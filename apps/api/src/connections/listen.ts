@@ -16,17 +16,17 @@ const SOCKETS = canSharePorts ? 64 : 1
  */
 const CONNECTIONS_WAITING_MAX = 4_096
 
-interface ListenOptions {
-  readonly host: string
-  readonly port: number
-  /** Whether other processes listen on the port too. If not, it must be free. */
-  readonly isShared: boolean
-}
-
-/** Makes the API listen. @returns its URL, and how to close it: it accepts nothing more, and answers the requests that it has */
+/**
+ * Makes the API listen.
+ *
+ * @param isShared whether other processes listen on the port too. If not, it must be free
+ * @returns its URL, and how to close it: it accepts nothing more, and answers the requests that it has
+ */
 export async function listen(
   app: FastifyInstance,
-  { host, port, isShared }: ListenOptions,
+  host: string,
+  port: number,
+  isShared: boolean,
 ): Promise<{ url: string; close: () => Promise<void> }> {
   const claim = isShared || port === 0 ? undefined : await claimPort(host, port)
   const options = { backlog: CONNECTIONS_WAITING_MAX, reusePort: canSharePorts }

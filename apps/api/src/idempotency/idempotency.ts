@@ -5,7 +5,7 @@ import { createHash, hash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import { logsPaths } from '../http-contract.ts'
-import { entryAnswer, type EntryReceipt, type ParsedRequest } from '../intake/intake.ts'
+import { entryAnswer, type ParsedRequest } from '../intake/intake.ts'
 import { Problem } from '../problems.ts'
 
 /** Visible ASCII. Node joins a repeated header with a comma and a space, so a repeated key never matches. */
@@ -28,13 +28,7 @@ export interface RequestIdentity {
   readonly digest: string
 }
 
-/**
- * The identity of a request that has an idempotency key, or whose body is its key: clients that can only send constant headers.
- *
- * @param body decoded
- * @returns undefined for a request without an identity
- * @throws Problem `invalid_idempotency_key`
- */
+/** The identity of a request with an idempotency key, or whose decoded body is its key. @throws Problem `invalid_idempotency_key` */
 export function identify(
   request: Pick<FastifyRequest, 'headers' | 'url'> & { routeOptions: { url?: string | undefined } },
   body: Buffer,
@@ -85,56 +79,34 @@ export function shardOf(keyHash: string, shards: number): number {
   return Buffer.from(keyHash.slice(0, 6), 'base64url').readUInt32BE() % shards
 }
 
-/**
- * The record of a request that was accepted with an idempotency key: 58 characters for a batch request, about 82 for an entry.
- *
- * @param id of a single entry. For a batch request a unique id, by which the process that stored it recognizes its record
- * @param timestamp of a single entry. Empty for a batch request, whose response follows from its body
- */
-const encodeRecord = (digest: string, { id, timestamp }: EntryReceipt): string => digest + id + timestamp
-
-function decodeRecord(record: string): EntryReceipt & { readonly digest: string } {
-  const idEnd = HASH_CHARACTERS + ID_CHARACTERS
-  return {
-    digest: record.slice(0, HASH_CHARACTERS),
-    id: record.slice(HASH_CHARACTERS, idEnd),
-    timestamp: record.slice(idEnd),
-  }
-}
-
 /** A request with an idempotency key, or a piece of it. Its rows are stored if it is the first one with the key. */
 interface KeyedRequest extends RequestIdentity {
   readonly projectId: string
   readonly parsed: ParsedRequest<Owned>
-  /** Null if the request is not traced. */
   readonly span: Span | null
 }
 
-/**
- * Resolves when Redis has on disk the rows and the record of the request, or of an earlier request with its key. A request without
- * rows gets no record.
- *
- * @returns the JSON of the response, and whether it is the response to an earlier request
- * @throws Problem `idempotency_key_reused`, and what `ChunkWriter.writeOnce` throws
- */
-export type WriteOnce = (
-  request: KeyedRequest,
-) => Promise<{ readonly answer: string; readonly isReplay: boolean }>
+export type WriteOnce = ReturnType<typeof idempotentWriter>
 
 /**
  * Stores the entries of a request with an idempotency key once, and replays the response to it.
  *
  * @param shards the names of each shard, in the order of the writer's queues
- * @param makeId makes a UUID
+ * @returns resolves when Redis has on disk the rows and the record of the request, or of an earlier request with its key: with the JSON of the
+ *   response, and whether it is the response to an earlier request. A request without rows gets no record. Rejects with Problem
+ *   `idempotency_key_reused`, and what `ChunkWriter.writeOnce` throws
  */
 export function idempotentWriter(
   writer: Pick<ChunkWriter, 'writeOnce'>,
   shards: readonly QueueNames[],
   makeId: () => string,
-): WriteOnce {
-  return async ({ projectId, key, digest, parsed, span }) => {
-    const { rows, answer, receipt } = parsed
-    const record = encodeRecord(digest, receipt ?? { id: makeId(), timestamp: '' })
+) {
+  return async (request: KeyedRequest): Promise<{ readonly answer: string; readonly isReplay: boolean }> => {
+    const { projectId, key, digest, span } = request
+    const { rows, answer, receipt } = request.parsed
+    // 58 characters for a batch request, about 82 for an entry. The response to a batch request follows from its body; the process that stored
+    // it recognizes its record by a unique id.
+    const record = digest + (receipt === undefined ? makeId() : receipt.id + receipt.timestamp)
     const keyHash = hashIdempotencyKey(projectId, key)
     const shard = shardOf(keyHash, shards.length)
     const names = shards[shard]
@@ -145,8 +117,9 @@ export function idempotentWriter(
 
     const held = await writer.writeOnce({ shard, name, quota, record, rows }, span)
     if (held === record) return { answer, isReplay: false }
-    const first = decodeRecord(held)
-    if (first.digest !== digest) throw new Problem('idempotency_key_reused')
+    if (!held.startsWith(digest)) throw new Problem('idempotency_key_reused')
+    const timestampStart = HASH_CHARACTERS + ID_CHARACTERS
+    const first = { id: held.slice(HASH_CHARACTERS, timestampStart), timestamp: held.slice(timestampStart) }
     return { answer: receipt === undefined ? answer : entryAnswer(first), isReplay: true }
   }
 }

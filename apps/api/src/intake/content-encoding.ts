@@ -1,18 +1,7 @@
 import { limits } from '@sluice/schema'
 import { availableParallelism } from 'node:os'
-import {
-  brotliDecompress,
-  brotliDecompressSync,
-  constants,
-  gunzip,
-  gunzipSync,
-  inflate,
-  inflateRaw,
-  inflateRawSync,
-  inflateSync,
-  zstdDecompress,
-  zstdDecompressSync,
-} from 'node:zlib'
+import { promisify } from 'node:util'
+import zlib from 'node:zlib'
 import { Problem, retryAfter } from '../problems.ts'
 import { FairQueue } from '../turns.ts'
 
@@ -22,7 +11,6 @@ interface Decoded {
   /** `bytesWritten` is the number of encoded bytes that were read. */
   readonly engine: { readonly bytesWritten: number }
 }
-type Callback = (error: Error | null, result: Buffer) => void
 
 export const decodingLimits = {
   /** Larger bodies are decoded in a thread: many small frames take longer than their content. */
@@ -48,11 +36,10 @@ export const decodingLimits = {
   projectWaitingMax: 100,
 } as const
 
-/** How a content encoding is decoded. */
+/** How a content encoding is decoded: a small body on the event loop, or any body in a thread. */
 export interface Decoder {
-  /** Decodes a small body on the event loop. */
   readonly now: (encoded: Buffer, options: object) => unknown
-  readonly inThread: (encoded: Buffer, options: object, callback: Callback) => void
+  readonly inThread: (encoded: Buffer, options: object) => Promise<unknown>
   readonly params?: Readonly<Record<number, number>>
 }
 
@@ -65,58 +52,58 @@ const optionsOf = ({ params = {} }: Decoder, bytesMax: number = limits.bodyBytes
   params,
 })
 
-const gzip: Decoder = { now: gunzipSync, inThread: gunzip }
+const gzip: Decoder = { now: zlib.gunzipSync, inThread: promisify(zlib.gunzip) }
+const inflate: Decoder = { now: zlib.inflateSync, inThread: promisify(zlib.inflate) }
+const inflateRaw: Decoder = { now: zlib.inflateRawSync, inThread: promisify(zlib.inflateRaw) }
 // RFC 9110 (8.4.1.2) means the zlib format. Some clients omit its wrapper.
-const deflate: Decoder = {
-  now: (encoded, options) => (isZlib(encoded) ? inflateSync : inflateRawSync)(encoded, options),
-  inThread: (encoded, ...rest) => (isZlib(encoded) ? inflate : inflateRaw)(encoded, ...rest),
-}
-const br: Decoder = {
-  now: brotliDecompressSync,
-  inThread: brotliDecompress,
-  // Brotli's window is at most 16 MiB (RFC 7932); larger windows are an extension.
-  params: { [constants.BROTLI_DECODER_PARAM_LARGE_WINDOW]: 0 },
-}
-const zstd: Decoder = {
-  now: zstdDecompressSync,
-  inThread: zstdDecompress,
-  // 8 MiB: the window that RFC 8878 (3.1.1.1.2) requires of every decoder, and RFC 9659 allows as a content encoding. A frame that
-  // needs more memory is rejected.
-  params: { [constants.ZSTD_d_windowLogMax]: 23 },
-}
+const deflated = (encoded: Buffer): Decoder => (isZlib(encoded) ? inflate : inflateRaw)
 
 const decoders: ReadonlyMap<string, Decoder> = new Map([
   ['gzip', gzip],
   ['x-gzip', gzip],
-  ['deflate', deflate],
-  ['br', br],
-  ['zstd', zstd],
+  [
+    'deflate',
+    {
+      now: (encoded, options) => deflated(encoded).now(encoded, options),
+      inThread: (encoded, options) => deflated(encoded).inThread(encoded, options),
+    },
+  ],
+  [
+    'br',
+    {
+      now: zlib.brotliDecompressSync,
+      inThread: promisify(zlib.brotliDecompress),
+      // Brotli's window is at most 16 MiB (RFC 7932); larger windows are an extension.
+      params: { [zlib.constants.BROTLI_DECODER_PARAM_LARGE_WINDOW]: 0 },
+    },
+  ],
+  [
+    'zstd',
+    {
+      now: zlib.zstdDecompressSync,
+      inThread: promisify(zlib.zstdDecompress),
+      // 8 MiB: the window that RFC 8878 (3.1.1.1.2) requires of every decoder, and RFC 9659 allows as a content encoding. A frame that
+      // needs more memory is rejected.
+      params: { [zlib.constants.ZSTD_d_windowLogMax]: 23 },
+    },
+  ],
 ])
 
-/** The accepted values of Content-Encoding. */
 export const contentEncodings: readonly string[] = ['identity', ...decoders.keys()]
 
-/**
- * The decoder for a Content-Encoding header. Undefined for a body that is sent as it is.
- *
- * @throws Problem `unsupported_encoding`, with the supported ones in its Accept-Encoding (RFC 9110, 15.5.16)
- */
+/** The decoder for a Content-Encoding header. Undefined for a body that is sent as it is. @throws Problem `unsupported_encoding` */
 export function decoderFor(header: string | undefined): Decoder | undefined {
   if (header === undefined) return undefined
   const encoding = header.toLowerCase()
   const decoder = decoders.get(encoding)
   if (decoder !== undefined || encoding === 'identity') return decoder
+  // RFC 9110, 15.5.16.
   throw new Problem('unsupported_encoding', undefined, {
     headers: { 'accept-encoding': 'gzip, deflate, br, zstd' },
   })
 }
 
-/**
- * Decodes a small body at once.
- *
- * @returns undefined if the body is not small: see `ContentDecoder`
- * @throws Problem `invalid_encoding`
- */
+/** Decodes a small body at once. @returns undefined if it is not small: see `ContentDecoder` @throws Problem `invalid_encoding` */
 export function decodeSmall(body: Buffer, decoder: Decoder): Buffer | undefined {
   if (body.length === 0) return body
   const { encodedBytesMax, decodedBytesMax, decodedPerEncodedMax } = decodingLimits
@@ -126,8 +113,7 @@ export function decodeSmall(body: Buffer, decoder: Decoder): Buffer | undefined 
     const bytesMax = Math.min(decodedBytesMax, decodedPerEncodedMax * body.length)
     decoded = decoder.now(body, optionsOf(decoder, bytesMax)) as Decoded
   } catch (error) {
-    if (isTooLarge(error)) return undefined
-    throw toProblem(error)
+    return isTooLarge(error) ? undefined : reject(error)
   }
   return complete(decoded, body)
 }
@@ -139,31 +125,20 @@ export class ContentDecoder {
 
   /** @throws Problem `body_too_large`, `invalid_encoding`; `overloaded` if too many bodies wait */
   async decode(body: Buffer, decoder: Decoder, projectId: string): Promise<Buffer> {
-    if (this.#running >= decodingLimits.threadsMax) await this.#wait(projectId)
+    const { threadsMax, waitingMax, projectWaitingMax } = decodingLimits
+    if (this.#running >= threadsMax) {
+      if (this.#queue.size >= waitingMax || this.#queue.sizeOf(projectId) >= projectWaitingMax)
+        throw retryAfter('overloaded', 1)
+      await new Promise<void>((resolve) => this.#queue.push(projectId, resolve))
+    }
     this.#running += 1
     try {
-      return complete(await decodeInThread(decoder, body), body)
+      return complete((await decoder.inThread(body, optionsOf(decoder)).catch(reject)) as Decoded, body)
     } finally {
       this.#running -= 1
       this.#queue.shift()?.()
     }
   }
-
-  async #wait(projectId: string): Promise<void> {
-    const { waitingMax, projectWaitingMax } = decodingLimits
-    if (this.#queue.size >= waitingMax || this.#queue.sizeOf(projectId) >= projectWaitingMax)
-      throw retryAfter('overloaded', 1)
-    await new Promise<void>((resolve) => this.#queue.push(projectId, resolve))
-  }
-}
-
-function decodeInThread(decoder: Decoder, body: Buffer): Promise<Decoded> {
-  return new Promise((resolve, reject) => {
-    decoder.inThread(body, optionsOf(decoder), (error, result) => {
-      if (error === null) resolve(result as unknown as Decoded)
-      else reject(toProblem(error))
-    })
-  })
 }
 
 function complete({ buffer, engine }: Decoded, body: Buffer): Buffer {
@@ -175,12 +150,11 @@ function isTooLarge(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
 }
 
-function toProblem(error: unknown): Problem {
-  if (isTooLarge(error)) {
-    const detail = `A body may have at most ${limits.bodyBytesMax} bytes after decoding. Send fewer entries per request.`
-    return new Problem('body_too_large', detail)
-  }
-  return new Problem('invalid_encoding', `The body cannot be decoded: ${(error as Error).message}.`)
+function reject(error: unknown): never {
+  if (!isTooLarge(error))
+    throw new Problem('invalid_encoding', `The body cannot be decoded: ${(error as Error).message}.`)
+  const detail = `A body may have at most ${limits.bodyBytesMax} bytes after decoding. Send fewer entries per request.`
+  throw new Problem('body_too_large', detail)
 }
 
 /** Whether it starts with a zlib header (RFC 1950, 2.2): the method deflate, and a checksum over the two bytes. */

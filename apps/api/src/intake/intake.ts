@@ -10,15 +10,12 @@ import { type FieldError, Problem, type ProblemCode } from '../problems.ts'
 export interface ParsedRequest<Scope> {
   /** Number of entries in the body, valid or not. */
   readonly entries: number
-  /** The rows of the valid entries. */
   readonly rows: Rows<Scope>
-  /** The JSON of the answer. */
   readonly answer: string
   /** The part of the answer that does not follow from the body. Without it, the same body always has the same answer. */
   readonly receipt?: EntryReceipt
 }
 
-/** What the answer to a single entry contains. */
 export interface EntryReceipt {
   readonly id: string
   /** The entry's own, or the time of receipt. */
@@ -85,9 +82,7 @@ export class Intake {
   /**
    * Reads a body with entries, and passes their rows to `use`, at once. They are in the scanner's memory: see `Scanner.scan`.
    *
-   * @param isNdjson whether the body has an entry per line, or is one JSON text
    * @returns the result of `use`; undefined if the body is an OTLP request
-   * @throws Problem if the request as a whole is rejected
    */
   readEntries<Result extends NotAPromise>(
     body: Buffer,
@@ -105,7 +100,10 @@ export class Intake {
             'Send an entry object, {"logs": [entries]} or an array of entries.',
           )
         if (kind === 'wrong-logs') throw new Problem('invalid_body')
-        if (entries > limits.entriesPerRequestMax) throw tooManyEntries(entries)
+        if (entries > limits.entriesPerRequestMax) {
+          const detail = `A request may have at most ${limits.entriesPerRequestMax} entries; this one has ${entries}.`
+          throw new Problem('too_many_entries', detail)
+        }
         this.#count(errors)
         if (kind === 'batch')
           return {
@@ -121,12 +119,6 @@ export class Intake {
     return rejecting(read).result
   }
 
-  /**
-   * Reads a body with the records of a shipper.
-   *
-   * @param read has the scanner read it
-   * @throws Problem if the request as a whole is rejected
-   */
   readRecords(
     read: (scanner: Scanner, prefix: RowPrefix) => ScannedRecords,
     stamp: RequestStamp,
@@ -137,7 +129,6 @@ export class Intake {
     return records
   }
 
-  /** Counts the first error of each entry. */
   #count(errors: readonly FieldError[]): void {
     let last: number | undefined
     for (const { index, code } of errors) {
@@ -160,7 +151,6 @@ export class Intake {
   }
 }
 
-/** Makes problems of the bodies that the scanner rejects. */
 function rejecting<Result>(read: () => Result, own: Partial<Rejections> = {}): Result {
   try {
     return read()
@@ -171,12 +161,6 @@ function rejecting<Result>(read: () => Result, own: Partial<Rejections> = {}): R
   }
 }
 
-function tooManyEntries(entries: number): Problem {
-  const detail = `A request may have at most ${limits.entriesPerRequestMax} entries; this one has ${entries}.`
-  return new Problem('too_many_entries', detail)
-}
-
-/** The problem of a body that is one invalid entry. */
 function invalidEntry(all: readonly FieldError[]): Problem {
   const errors = all.map(({ path, code, message }) => ({ path, code, message }))
   const [first] = errors

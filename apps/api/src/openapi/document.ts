@@ -1,5 +1,5 @@
 import { problemBody } from '@sluice/access'
-import { limits } from '@sluice/schema'
+import { entryErrorCodes, entrySchema, limits } from '@sluice/schema'
 import { STATUS_CODES } from 'node:http'
 import apiPackage from '../../package.json' with { type: 'json' }
 import { apiSettings } from '../config.ts'
@@ -8,7 +8,144 @@ import { IDEMPOTENCY_KEY, KEY_IS_BODY } from '../idempotency/idempotency.ts'
 import { contentEncodings } from '../intake/content-encoding.ts'
 import { Problem, type ProblemCode, problems } from '../problems.ts'
 import { OTLP_PROTOBUF, rpcCode } from '../protocols/otlp/otlp.ts'
-import { type JsonObject, schemaRef, schemas } from './schemas.ts'
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+const schemaRef = (name: string): JsonObject => ({ $ref: `#/components/schemas/${name}` })
+
+const count = (description: string): JsonObject => ({
+  type: 'integer',
+  minimum: 0,
+  maximum: limits.entriesPerRequestMax,
+  description,
+})
+
+const entries: JsonObject = {
+  type: 'array',
+  maxItems: limits.entriesPerRequestMax,
+  items: schemaRef('Entry'),
+}
+
+const entryErrors = Object.entries(entryErrorCodes).map(([code, meaning]) => `- \`${code}\`: ${meaning}`)
+
+/** The schemas of the document by name. The schema of an entry also validates entries. */
+const schemas = {
+  // Without `$id`: inside the document, it would become the base URI for references.
+  Entry: { ...entrySchema, $id: undefined },
+  Batch: {
+    type: 'object',
+    description: 'A batch of entries. An invalid entry is rejected without affecting the others.',
+    required: ['logs'],
+    properties: { logs: entries },
+  },
+  Entries: { ...entries, description: 'A batch as a plain array, the format of log shippers.' },
+  EntryAccepted: {
+    type: 'object',
+    description: 'The answer to a single entry.',
+    required: ['id', 'status', 'timestamp'],
+    properties: {
+      id: { type: 'string', format: 'uuid', description: 'Identifies the entry (UUIDv7).' },
+      status: { const: 'accepted' },
+      timestamp: { type: 'string', description: 'The timestamp as it was sent, or the time of receipt.' },
+    },
+  },
+  BatchAccepted: {
+    type: 'object',
+    description:
+      'The answer to a batch. `accepted` and `rejected` add up to the number of entries sent. ' +
+      'The status is 202 even if all entries are rejected.',
+    required: ['success', 'accepted', 'rejected'],
+    properties: {
+      success: { const: true },
+      accepted: count('Number of entries that will be stored.'),
+      rejected: count('Number of entries that will not be stored. `errors` contains the reasons.'),
+      errors: {
+        type: 'array',
+        minItems: 1,
+        maxItems: limits.entriesPerRequestMax * limits.errorsPerEntryMax,
+        description: 'Present only if entries were rejected.',
+        items: { allOf: [schemaRef('FieldError'), { type: 'object', required: ['index'] }] },
+      },
+    },
+  },
+  Problem: {
+    type: 'object',
+    description:
+      'A problem document (RFC 9457). No entry of the request was stored. The exception is the code ' +
+      '`queue_unavailable`: then the entries may or may not be stored.',
+    required: ['type', 'title', 'status', 'detail', 'code', 'requestId'],
+    properties: {
+      type: { type: 'string', format: 'uri', description: 'A URI for the problem, equivalent to `code`.' },
+      title: { type: 'string', description: 'The meaning of `code`.' },
+      status: { type: 'integer', description: 'The HTTP status of the answer.' },
+      detail: { type: 'string', description: 'What is wrong with this request, for humans.' },
+      code: { enum: Object.keys(problems), description: 'Stable. Programs should evaluate this field.' },
+      requestId: { type: 'string', description: 'The same as in the header `X-Request-Id`.' },
+      errors: {
+        type: 'array',
+        minItems: 1,
+        maxItems: limits.errorsPerEntryMax,
+        description: 'The invalid fields, if the problem concerns fields.',
+        items: schemaRef('FieldError'),
+      },
+    },
+  },
+  FieldError: {
+    type: 'object',
+    description: 'What is wrong with one field of an entry.',
+    required: ['path', 'code', 'message'],
+    properties: {
+      index: {
+        type: 'integer',
+        minimum: 0,
+        maximum: limits.entriesPerRequestMax - 1,
+        description:
+          "The entry's position in its batch, starting at 0. Blank lines of NDJSON are not counted.",
+      },
+      path: {
+        type: 'string',
+        format: 'json-pointer',
+        description: 'The field, as a JSON Pointer (RFC 6901) into the entry. Empty for the entry itself.',
+      },
+      code: { enum: Object.keys(entryErrorCodes), description: `Stable.\n${entryErrors.join('\n')}` },
+      message: { type: 'string', description: 'A human-readable explanation.' },
+    },
+  },
+  OtlpLogs: {
+    type: 'object',
+    description:
+      'OTLP logs: an ExportLogsServiceRequest of OpenTelemetry. An object with `level`, `message` or `logs` is not OTLP. An invalid ' +
+      'record is rejected without affecting the others.',
+    required: ['resourceLogs'],
+    properties: { resourceLogs: { type: ['array', 'null'], items: { type: 'object' } } },
+  },
+  OtlpAccepted: {
+    type: 'object',
+    description:
+      'The answer to OTLP logs: an ExportLogsServiceResponse. It is empty if no record was rejected.',
+    properties: {
+      partialSuccess: {
+        type: 'object',
+        required: ['rejectedLogRecords', 'errorMessage'],
+        properties: {
+          rejectedLogRecords: { type: 'string', pattern: '^[1-9][0-9]*$', description: 'Not stored.' },
+          errorMessage: { type: 'string', description: 'Why they were rejected, with examples.' },
+        },
+      },
+    },
+  },
+  RpcStatus: {
+    type: 'object',
+    description:
+      'The answer to a rejected request in Protocol Buffers: a google.rpc.Status. The message begins with the code of the problem.',
+    required: ['code', 'message'],
+    properties: {
+      code: { type: 'integer', minimum: 1, maximum: 16, description: 'A code of gRPC.' },
+      message: { type: 'string' },
+    },
+  },
+  Health: { type: 'object', required: ['status'], properties: { status: { const: 'ok' } } },
+} as const
 
 const minimal = { level: 'info', message: 'Checked out' }
 
@@ -25,22 +162,12 @@ const full = {
   metadata: { cart: 42, total: { amount: 99.9, currency: 'EUR' }, tags: ['card', 'retry'] },
 }
 
-const logRecord = {
-  timeUnixNano: '1795214581123456000',
-  severityNumber: 9,
-  body: { stringValue: 'Checked out' },
-  attributes: [{ key: 'cart', value: { intValue: '42' } }],
-}
-const resource = { attributes: [{ key: 'service.name', value: { stringValue: 'checkout' } }] }
-const otlp = { resourceLogs: [{ resource, scopeLogs: [{ logRecords: [logRecord] }] }] }
-
 /** Bodies by media type and name. The API accepts each of them without changes. */
 const bodyExamples = {
   'application/json': {
     minimal: { summary: 'An entry with the required fields', value: minimal },
     entry: { summary: 'An entry with all fields', value: full },
     batch: { summary: 'A batch', value: { logs: [minimal, full] } },
-    otlp: { summary: 'OTLP logs', value: otlp },
   },
   'application/x-ndjson': {
     lines: {
@@ -50,21 +177,11 @@ const bodyExamples = {
   },
 } as const
 
-/** A request for a shell, as Markdown. */
-const curlExample = (path: string): string => `\`\`\`sh
-curl "$SLUICE_API_URL${path}" -H "Authorization: Bearer $SLUICE_API_KEY" \\
+const curlExample = `\`\`\`sh
+curl "$SLUICE_API_URL${logsPaths[0]}" -H "Authorization: Bearer $SLUICE_API_KEY" \\
   -H "Content-Type: application/json" \\
   -d '${JSON.stringify(minimal)}'
 \`\`\``
-
-/** The response to OTLP logs with a rejected record. */
-const otlpAnswer = {
-  partialSuccess: {
-    rejectedLogRecords: '1',
-    errorMessage:
-      '1 of 2 records were rejected (wrong_type 1). Record 1: an element of logRecords must be an object.',
-  },
-}
 
 const text: JsonObject = { type: 'string' }
 const id: JsonObject = { ...text, pattern: REQUEST_ID_PATTERN.source }
@@ -92,11 +209,15 @@ const requestHeaders = {
 }
 
 /** The headers of responses, except those that only frame the body. */
-const responseHeaders = {
+const headers = {
   'X-Request-Id': header(id, "The caller's id or a new one, for questions about the request."),
-  'WWW-Authenticate': header({ const: 'Bearer' }, 'How to authenticate.'),
-  Allow: header({ const: 'POST' }, 'The method that is allowed.'),
-  'Retry-After': header({ type: 'integer', minimum: 1 }, 'How long to wait before a retry, in seconds.'),
+  'WWW-Authenticate': header({ const: 'Bearer' }, 'With 401: how to authenticate.'),
+  Allow: header({ const: 'POST' }, 'With 405: the method that is allowed.'),
+  'Retry-After': header(
+    { type: 'integer', minimum: 1 },
+    'With 429 and 503: the seconds to wait before a retry. Retry with the same `Idempotency-Key`: after `queue_unavailable` the entries may ' +
+      'have been stored.',
+  ),
   'Idempotency-Replayed': header({ const: 'true' }, 'Present if this is the first response again.'),
   'RateLimit-Policy': header(
     text,
@@ -104,36 +225,15 @@ const responseHeaders = {
       '`sluice-burst` at once. Absent if the project has no limit.',
   ),
   RateLimit: header(text, 'What is left of each limit (`r`), as far as this process knows.'),
-  'Accept-Encoding': header(text, 'Present if the request used another encoding.'),
+  'Accept-Encoding': header(text, 'With 415, if the request used another encoding: the supported ones.'),
   Connection: header(text, '`close` if the body was not read: use a new connection.'),
 } as const
 
-type ResponseHeader = keyof typeof responseHeaders
-
-const headers = (...names: ResponseHeader[]): JsonObject =>
-  Object.fromEntries(['X-Request-Id' as const, ...names].map((name) => [name, responseHeaders[name]]))
-
-const rateLimit = ['RateLimit-Policy', 'RateLimit'] as const
-
-/** What the problems of a status have besides the headers of all problems, and advice for the client. */
-const particulars: Readonly<Record<number, readonly [name: ResponseHeader, advice?: string]>> = {
-  401: ['WWW-Authenticate', 'The response does not distinguish a missing key from an invalid one.'],
-  405: ['Allow', 'The response to every method except `POST`.'],
-  415: ['Accept-Encoding'],
-  429: ['Retry-After', 'Wait for the time in `Retry-After`, then retry.'],
-  503: [
-    'Retry-After',
-    'Retry after the time in `Retry-After`, and with the same `Idempotency-Key`: after `queue_unavailable` the ' +
-      'entries may have been stored.',
-  ],
-}
-
-function problem(status: number, codes: readonly ProblemCode[], names: readonly ResponseHeader[]) {
-  const [name, advice] = particulars[status] ?? []
+function problem(status: number, codes: readonly ProblemCode[]) {
   const list = codes.map((code) => `- \`${code}\`: ${problems[code].title}`).join('\n')
   return {
-    description: [STATUS_CODES[status], list, advice].filter((part) => part !== undefined).join('\n\n'),
-    headers: headers(...names, ...(name === undefined ? [] : [name])),
+    description: `${STATUS_CODES[status]}\n\n${list}`,
+    headers,
     content: {
       'application/problem+json': {
         schema: {
@@ -150,13 +250,12 @@ function problem(status: number, codes: readonly ProblemCode[], names: readonly 
   }
 }
 
-/** Every problem of requests with logs, by status. */
 function logsProblems(): JsonObject {
   const codes = (Object.keys(problems) as ProblemCode[]).filter((code) => code !== 'not_ready')
   const byStatus = Map.groupBy(codes, (code) => problems[code].status)
   return Object.fromEntries(
     Array.from(byStatus, ([status, ofStatus]) => {
-      const { content, ...described } = problem(status, ofStatus, [...rateLimit, 'Connection'])
+      const { content, ...described } = problem(status, ofStatus)
       const protobuf = {
         schema: schemaRef('RpcStatus'),
         example: { code: rpcCode(status), message: `${ofStatus[0]}: …` },
@@ -166,16 +265,14 @@ function logsProblems(): JsonObject {
   )
 }
 
-/** @param path one of `logsPaths` */
 function logsOperation(path: string): JsonObject {
-  const accepted = headers(...rateLimit, 'Idempotency-Replayed')
-  const otlpAccepted = { schema: schemaRef('OtlpAccepted'), example: otlpAnswer }
+  const otlpAccepted = { schema: schemaRef('OtlpAccepted') }
   return {
     // `/v1/logs` is postV1Logs.
     operationId: `post${path.replaceAll(/\/(\w)/g, (_, letter: string) => letter.toUpperCase())}`,
     tags: ['logs'],
     summary: 'Send an entry or a batch of entries',
-    description: path === logsPaths[0] ? curlExample(path) : `The same as \`${logsPaths[0]}\`.`,
+    description: path === logsPaths[0] ? curlExample : `The same as \`${logsPaths[0]}\`.`,
     parameters: Object.entries(requestHeaders).map(([name, described]) => ({
       in: 'header',
       name,
@@ -212,13 +309,13 @@ function logsOperation(path: string): JsonObject {
       200: {
         description:
           'Accepted OTLP logs: the records are on disk in the queue and will be stored exactly once.',
-        headers: accepted,
+        headers,
         // The JSON form of the message stands for its bytes.
         content: { 'application/json': otlpAccepted, [OTLP_PROTOBUF]: otlpAccepted },
       },
       202: {
         description: 'Accepted: the entries are on disk in the queue and will be stored exactly once.',
-        headers: accepted,
+        headers,
         content: {
           'application/json': {
             schema: { oneOf: [schemaRef('EntryAccepted'), schemaRef('BatchAccepted')] },
@@ -238,7 +335,7 @@ const health = (operationId: string, summary: string, problemResponses: JsonObje
   responses: {
     200: {
       description: 'Yes.',
-      headers: headers(),
+      headers,
       content: { 'application/json': { schema: schemaRef('Health'), example: { status: 'ok' } } },
     },
     ...problemResponses,
@@ -247,7 +344,7 @@ const health = (operationId: string, summary: string, problemResponses: JsonObje
 
 const livezOperation = health('isAlive', 'Whether the process answers')
 const readyzOperation = health('isReady', 'Whether the process can accept entries', {
-  503: problem(503, ['not_ready'], []),
+  503: problem(503, ['not_ready']),
 })
 
 const description = `Accepts log entries and stores each accepted entry exactly once.
@@ -261,7 +358,6 @@ Characters are Unicode code points. Nothing is truncated or converted: an entry 
 
 The APIs that shippers already have (Elasticsearch, Loki, Splunk, Datadog) are described in \`docs/sources\`.`
 
-/** The OpenAPI 3.1 document. */
 export const openapiDocument = {
   openapi: '3.1.1',
   info: {
@@ -272,10 +368,6 @@ export const openapiDocument = {
     license: { name: 'MIT', identifier: 'MIT' },
   },
   servers: [{ url: '/' }],
-  tags: [
-    { name: 'logs', description: 'Send entries.' },
-    { name: 'health', description: 'Liveness and readiness of the process.' },
-  ],
   security: [{ apiKey: [] }],
   components: {
     securitySchemes: {

@@ -29,13 +29,6 @@ const RETRY_AFTER_S = { min: 1, max: 3 }
 /** 13 MB in 60 s are 1.7 Mbit/s. A client that reads a part every minute would use up the budget of all projects for long. */
 const READ_MS_MAX = 60_000
 
-/** The part of the page `/overload` that is about bodies. */
-export interface BodyStatus extends BodyLimits {
-  readonly bytes: number
-  /** Number of requests rejected since the process started. */
-  readonly rejected: number
-}
-
 interface BodyBudgetOptions {
   readonly limits: BodyLimits
   readonly logger: Logger
@@ -82,7 +75,8 @@ export class BodyBudget {
     throw retryLater(RETRY_AFTER_S, random(), 'Too many bytes of bodies are in flight. Retry later.')
   }
 
-  get status(): BodyStatus {
+  /** The part of the page `/overload` that is about bodies. */
+  get status(): BodyLimits & { readonly bytes: number; readonly rejected: number } {
     return { bytes: this.#bytes, ...this.#options.limits, rejected: this.#rejected }
   }
 }
@@ -98,7 +92,6 @@ export class HeldBytes {
     this.#projectId = projectId
   }
 
-  /** Rejects a request whose further bytes do not fit now. @throws Problem `overloaded` */
   check(bytes: number): void {
     this.#budget.check(this.#projectId, bytes)
   }
@@ -117,8 +110,6 @@ export class HeldBytes {
   /**
    * Releases everything when the response is known, but a long response when its client has read it or closes the connection. To be called
    * before it is sent. Closes the connection of a client that takes too long to read it.
-   *
-   * @param bytes the length of a response that is streamed
    */
   releaseAfter(response: ServerResponse, bytes: number): void {
     // A response whose connection is closed emits no further event.

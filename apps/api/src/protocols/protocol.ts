@@ -5,7 +5,6 @@ import type { Answer } from '../answer.ts'
 import type { Rejections } from '../intake/intake.ts'
 import type { Problem } from '../problems.ts'
 
-/** The parts of a request that a protocol may read. */
 export interface ProtocolRequest {
   readonly headers: IncomingHttpHeaders
   readonly params: Readonly<Record<string, string>>
@@ -32,9 +31,7 @@ export interface Reading {
   readonly rejections?: Partial<Rejections>
   /**
    * The response to the request. It is made before its rows are stored, and sent afterwards. It follows from the request alone, so that a replay
-   * gets the same.
-   *
-   * @throws Problem if there is no room for it. Nothing is stored then
+   * gets the same. @throws Problem if there is no room for it. Nothing is stored then
    */
   readonly answer: (outcome: Outcome, answering: Answering) => Answer | Promise<Answer>
 }

@@ -54,7 +54,8 @@ export class Allowance {
   readonly #monotonicMs: () => number
   readonly #onFailure: (error: unknown) => void
   #limit: RateLimit
-  #policy: string
+  /** The value of `RateLimit-Policy`. */
+  policy: string
   #slice: Amount
   /** Tokens that were leased and are not used. Below zero it is a debt of a charge. */
   #held = nothing
@@ -69,10 +70,7 @@ export class Allowance {
   #owed = nothing
   #waiters: Waiter[] = []
 
-  /**
-   * @param lease leases from the bucket of the project
-   * @param onFailure called with the reason when a lease fails or is late
-   */
+  /** @param onFailure called with the reason when a lease fails or is late */
   constructor(
     limit: RateLimit,
     lease: LeaseOfProject,
@@ -83,7 +81,7 @@ export class Allowance {
     this.#monotonicMs = monotonicMs
     this.#onFailure = onFailure
     this.#limit = limit
-    this.#policy = policyHeader(limit)
+    this.policy = policyHeader(limit)
     this.#slice = sliceOf(limit)
     this.#level = limit.burst
     this.#leasedAtMs = monotonicMs()
@@ -92,15 +90,10 @@ export class Allowance {
   /** Takes effect at once, also while the bucket is lacking under the old limit. */
   setLimit(limit: RateLimit): void {
     this.#limit = limit
-    this.#policy = policyHeader(limit)
+    this.policy = policyHeader(limit)
     this.#slice = sliceOf(limit)
     this.#held = lesser(this.#held, this.#slice)
     this.#lackingUntilMs = Number.NEGATIVE_INFINITY
-  }
-
-  /** The value of `RateLimit-Policy`. */
-  get policy(): string {
-    return this.#policy
   }
 
   /** The value of `RateLimit`. */
@@ -113,15 +106,11 @@ export class Allowance {
     return plus(this.#level, scaled(this.#limit.perSecond, (nowMs - this.#leasedAtMs) / 1_000))
   }
 
-  /**
-   * Rejects a request before its body is read, if its headers suffice for the decision.
-   *
-   * @throws Problem `rate_limited`
-   */
+  /** Rejects a request before its body is read, if its headers suffice for the decision. @throws Problem `rate_limited` */
   rejectEarly(headers: IncomingHttpHeaders): void {
     if (this.#monotonicMs() >= this.#lackingUntilMs) return
     const { min, max } = estimateCost(headers)
-    if (!this.#mayCover(this.#counted(min))) throw this.#rejection(this.#counted(max))
+    if (!this.#mayCover(this.#counted(min))) throw this.#reject({ whole: this.#counted(max), paid: nothing })
   }
 
   /**
@@ -256,18 +245,13 @@ export class Allowance {
     if (this.#waiters.length > 0) this.#requestLease()
   }
 
-  /** The rejection of a request that has paid a part of its cost. */
-  #reject({ whole, paid }: Costs): Problem {
-    this.#held = minus(this.#held, paid)
-    return this.#rejection(whole)
-  }
-
   /**
-   * If there are no other requests, the wait must suffice in every process. Tokens that only this process has do not count, but its
-   * debts do.
+   * The rejection of a request. If there are no others, the wait must suffice in every process. Tokens that only this process has do not
+   * count, but its debts do.
    */
-  #rejection(cost: Amount): Problem {
-    const wait = waitMs(this.#limit, plus(this.#level, lesser(this.#held, nothing)), cost)
+  #reject({ whole, paid }: Pick<Costs, 'whole' | 'paid'>): Problem {
+    this.#held = minus(this.#held, paid)
+    const wait = waitMs(this.#limit, plus(this.#level, lesser(this.#held, nothing)), whole)
     const seconds = Math.max(1, Math.ceil(wait / 1_000))
     return retryAfter('rate_limited', seconds, rateLimitedDetail(this.#limit, seconds))
   }
@@ -279,7 +263,6 @@ const PROJECTS_MAX = 10_000
 /** The allowance of a project under the limits of the given record; null if the project has no limit. */
 export type RateLimits = (project: Project) => Allowance | null
 
-/** The rate limits of the projects that send through this process. */
 export function projectRateLimits(
   lease: LeaseShared,
   defaults: RateLimitSettings,

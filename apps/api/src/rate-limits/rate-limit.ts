@@ -81,10 +81,7 @@ function resolveBurst(perSecond: number, configured: number | undefined, largest
 /** The shortest valid entry with its separator: `{"level":"log","message":""},`. */
 const ENTRY_BYTES_MIN = 29
 
-/**
- * The minimum and the maximum cost of a request, estimated from its headers. A compressed body, or a body without a length,
- * may be as large as the limits allow.
- */
+/** The limits of a request's cost, by its headers. A compressed body, or a body without a length, may be as large as the limits allow. */
 export function estimateCost(headers: IncomingHttpHeaders): { min: Amount; max: Amount } {
   const encoding = headers['content-encoding']?.toLowerCase()
   const length = headers['content-length']
@@ -104,11 +101,7 @@ export function largestCost(bytes: number): Amount {
   return { entries: Math.max(1, entries), bytes }
 }
 
-/**
- * How long until the bucket covers a cost, in ms. A cost above the burst waits for a full bucket and leaves a debt.
- *
- * @param level the current level of the bucket
- */
+/** How long until a bucket with this level covers a cost, in ms. A cost above the burst waits for a full bucket and leaves a debt. */
 export function waitMs({ perSecond, burst }: RateLimit, level: Amount, cost: Amount): number {
   const lacking = minus(lesser(cost, burst), level)
   const waits = limitedUnits({ perSecond }).map((unit) => (lacking[unit] / perSecond[unit]) * 1_000)
@@ -119,7 +112,6 @@ function limitedUnits({ perSecond }: Pick<RateLimit, 'perSecond'>): (keyof Amoun
   return (['entries', 'bytes'] as const).filter((unit) => perSecond[unit] > 0)
 }
 
-/** The detail of a `rate_limited` problem. */
 export function rateLimitedDetail(limit: RateLimit, retryAfterS: number): string {
   const allowed = limitedUnits(limit).map((unit) => `${limit.perSecond[unit]} ${unit}`)
   return `The project may send ${allowed.join(' and ')} per second. Retry in ${retryAfterS} s.`

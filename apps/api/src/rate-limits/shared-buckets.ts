@@ -2,7 +2,6 @@ import { defineScript, type InstallationNames, type RedisConnection } from '@slu
 import { chunkLimits } from '../chunks/chunk-writer.ts'
 import { type Amount, lesser, type RateLimit, scaled } from './rate-limit.ts'
 
-/** The limits of leasing. Times are in ms. */
 export const leaseLimits = {
   /** The size of a slice, the most that a process holds, in ms of the rate. At full load it causes about 40 leases a second. */
   sliceMs: 50,
@@ -51,7 +50,6 @@ export interface LeaseRequest {
 }
 
 export interface Lease {
-  /** For each cost, whether it is paid. */
   readonly paid: readonly boolean[]
   readonly ahead: Amount
   /** The level of the bucket after the lease, rounded down. */
@@ -118,11 +116,6 @@ return reply`
 /** Rejects with the error of Redis. Then it is unknown whether the bucket has changed. */
 export type LeaseShared = (projectId: string, limit: RateLimit, request: LeaseRequest) => Promise<Lease>
 
-/**
- * Leases from the buckets in Redis, which the API processes share.
- *
- * @param redis a connection that fails fast and has a command timeout
- */
 export function sharedBuckets(redis: RedisConnection, names: InstallationNames): LeaseShared {
   const run = defineScript<readonly [string, number, number, number, number]>(redis, LEASE)
   return async (projectId, { perSecond, burst }, { back, ahead, costs }) => {

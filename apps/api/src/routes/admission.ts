@@ -8,7 +8,7 @@ import type { ChunkWriter } from '../chunks/chunk-writer.ts'
 import type { RequestIdentity, WriteOnce } from '../idempotency/idempotency.ts'
 import type { ContentDecoder } from '../intake/content-encoding.ts'
 import type { Intake } from '../intake/intake.ts'
-import type { AnswerCount, RequestCounts } from '../metrics/request-counts.ts'
+import type { AnswerCount, RequestCounts } from '../metrics/api-metrics.ts'
 import type { BodyBudget, HeldBytes } from '../overload/body-budget.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import type { ProblemCode } from '../problems.ts'
@@ -24,7 +24,6 @@ declare module 'fastify' {
   }
 }
 
-/** What every route that takes entries needs. */
 export interface IntakeDependencies {
   readonly authenticator: Authenticator
   readonly rateLimits: RateLimits
@@ -55,13 +54,10 @@ export class Admission {
   readonly held: HeldBytes
   /** Whether the whole body has arrived: the parser may report the end of the request later. */
   isReceived = false
-  /** Null unless the request is traced. */
   span: Span | null = null
   /** Undefined for a request without an idempotency key, and before its body has arrived. */
   identity: RequestIdentity | undefined
-  /** Why the request was rejected. Undefined if it was not. */
   problem: ProblemCode | undefined
-  /** The part of the cost that was charged. */
   #charged: Amount = nothing
 
   constructor(reply: FastifyReply, startedMs: number, project: Project, dependencies: IntakeDependencies) {
@@ -79,12 +75,7 @@ export class Admission {
     return { projectId, retentionDays, receivedAtMs: this.dependencies.wallMs() }
   }
 
-  /**
-   * Charges one entry and the bytes of the body, before it is parsed.
-   *
-   * @returns undefined if it is charged at once
-   * @throws Problem `rate_limited`, or rejects with it
-   */
+  /** Charges one entry and the bytes of the body. @returns undefined if it is charged at once @throws Problem `rate_limited`, or rejects with it */
   chargeBytes(bytes: number): Promise<void> | undefined {
     return this.#charge({ entries: 1, bytes }, largestCost(bytes))
   }
@@ -95,7 +86,6 @@ export class Admission {
     return entries <= 1 ? undefined : this.#charge({ entries, bytes: this.#charged.bytes })
   }
 
-  /** Raises what is charged to the cost. */
   #charge(cost: Amount, whole?: Amount): Promise<void> | undefined {
     const charged = this.allowance?.take(cost, whole, this.#charged)
     if (charged !== undefined) return charged.then(() => void (this.#charged = cost))
@@ -110,11 +100,7 @@ export class Admission {
     this.#charged = plus(this.#charged, owed)
   }
 
-  /**
-   * Sets the rate limit headers of the response, and releases what is held, but for a long response. To be called before it is sent.
-   *
-   * @param answer undefined if the request is rejected
-   */
+  /** Sets the rate limit headers of the response, and releases what is held, but for a long response. To be called before it is sent. */
   end(answer: string | Answer | undefined): void {
     this.held.releaseAfter(this.reply.raw, typeof answer === 'object' ? (answer.bytes ?? 0) : 0)
     if (this.allowance === null) return
@@ -123,14 +109,12 @@ export class Admission {
       .header('ratelimit', this.allowance.state)
   }
 
-  /** Counts a response that acknowledges this number of new entries. */
   acknowledge(answer: AnswerCount, entries: number): void {
     if (this.span !== null) this.span.set({ [requestAttributes.entries]: entries })
     const seconds = (performance.now() - this.startedMs) / 1_000
     this.dependencies.counts.acknowledged(answer, entries, this.project.id, seconds)
   }
 
-  /** Marks a response from an idempotency record, and counts it. */
   markReplay(): void {
     this.dependencies.counts.replays += 1
     if (this.span !== null) this.span.set({ [requestAttributes.isReplay]: true })

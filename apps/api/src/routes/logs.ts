@@ -1,9 +1,7 @@
-import type { Owned } from '@sluice/row-scanner'
 import type { FastifyInstance } from 'fastify'
 import type { Answer } from '../answer.ts'
 import { logsPaths } from '../http-contract.ts'
-import type { ParsedRequest } from '../intake/intake.ts'
-import type { AnswerCount } from '../metrics/request-counts.ts'
+import type { AnswerCount } from '../metrics/api-metrics.ts'
 import { OTLP_PROTOBUF, readJson, readProtobuf, rejectOtlp } from '../protocols/otlp/otlp.ts'
 import type { Admission, IntakeDependencies } from './admission.ts'
 import { rejectOtherMethods } from './protocols.ts'
@@ -49,11 +47,19 @@ async function takeEntries(
 ): Promise<string | Answer> {
   const { held, identity, project, reply, span } = admission
   const { intake, writer, writeOnce } = admission.dependencies
-  const read = intake.readEntries(body, admission.stamp(), isNdjson, (parsed) => store(parsed, admission))
+  const read = intake.readEntries(body, admission.stamp(), isNdjson, (parsed) => {
+    const { entries, rows, answer } = parsed
+    const charged = admission.chargeEntries(entries)
+    if (charged !== undefined || identity !== undefined)
+      return { charged, parsed: { ...parsed, rows: rows.copy() } }
+    // Without a wait for Redis and without a record, the rows go to the writer at once, straight from the scanner's memory.
+    held.hold(rows.byteLength)
+    return { answer, rows: rows.count, stored: rows.count > 0 ? writer.write(rows, span) : undefined }
+  })
   if (read === undefined) return takeRecords(readJson(body), body, admission, countOf)
   void reply.code(202).type('application/json; charset=utf-8')
   const accepted = countOf(202)
-  if ('stored' in read) {
+  if (read.parsed === undefined) {
     await read.stored
     admission.acknowledge(accepted, read.rows)
     return read.answer
@@ -70,26 +76,4 @@ async function takeEntries(
   if (isReplay) admission.markReplay()
   admission.acknowledge(accepted, isReplay ? 0 : parsed.rows.count)
   return answer
-}
-
-/** A request whose rows were passed to the writer, or a request with a copy of its rows that is not stored yet. */
-type ReadRequest =
-  | { readonly answer: string; readonly rows: number; readonly stored: Promise<unknown> }
-  | { readonly charged: Promise<void> | undefined; readonly parsed: ParsedRequest<Owned> }
-
-/**
- * Charges the entries of a request. If that needs no round trip to Redis, the rows of a request without an idempotency key go to the writer
- * at once, straight from the scanner's memory.
- *
- * @throws Problem
- */
-function store<Scope>(parsed: ParsedRequest<Scope>, admission: Admission): ReadRequest {
-  const { rows, answer } = parsed
-  const charged = admission.chargeEntries(parsed.entries)
-  if (charged !== undefined || admission.identity !== undefined)
-    return { charged, parsed: { ...parsed, rows: rows.copy() } }
-  admission.held.hold(rows.byteLength)
-  const { writer } = admission.dependencies
-  const stored = rows.count > 0 ? writer.write(rows, admission.span) : Promise.resolve()
-  return { answer, rows: rows.count, stored }
 }

@@ -25,16 +25,10 @@ interface ProtocolRoute {
 
 const GET = ['GET', 'HEAD'] as const
 
-/** The protocols that have paths of their own. */
 const protocols: readonly Protocol[] = [elasticsearchBulk, lokiPush, ...splunkHec, datadogLogs]
 
-/** The routes of all protocols that have paths of their own. */
-export async function protocolRoutes(
-  app: FastifyInstance,
-  dependencies: IntakeDependencies,
-  served: readonly Protocol[] = protocols,
-): Promise<void> {
-  for (const protocol of served) {
+export async function protocolRoutes(app: FastifyInstance, dependencies: IntakeDependencies): Promise<void> {
+  for (const protocol of protocols) {
     for (const path of protocol.paths) addRoute(app, path, protocol, dependencies)
     for (const fixed of protocol.fixedAnswers ?? []) {
       for (const path of fixed.paths) {
@@ -93,11 +87,7 @@ function addAnswer(
   })
 }
 
-/**
- * Rejects all other methods of a path with 405. Fastify would respond with 404, and knows only some of the methods.
- *
- * @param allowed the methods that the path has
- */
+/** Rejects all other methods of a path with 405. Fastify would respond with 404, and knows only some of the methods. */
 export function rejectOtherMethods(
   app: FastifyInstance,
   url: string,

@@ -29,9 +29,6 @@ interface Taken {
 /**
  * Receives a request with entries: rejects it before its body is read if anything is wrong with its head, and reads, decodes and charges its
  * body. What is held for it is released when `use` has settled.
- *
- * @returns the response, or what sends it
- * @throws Problem, and what `use` throws
  */
 export async function receive(
   request: FastifyRequest,
@@ -51,7 +48,7 @@ export async function receive(
     })
     const { admission } = request
     if (admission === null) throw new Error('the request is not authenticated')
-    if (traces !== undefined) admission.span = traces.start(request, admission)
+    if (traces !== undefined) admission.span = traces(request, startedMs, admission.project.id)
     admission.allowance?.rejectEarly(headers)
     overload.check()
     const { 'content-encoding': encoding } = headers
@@ -78,7 +75,6 @@ export async function receive(
   return typeof answer === 'string' ? answer : sendAnswer(reply, answer)
 }
 
-/** @throws Problem `unsupported_media_type` */
 function checkMediaType(
   { headers, mediaType }: FastifyRequest,
   accepted: readonly string[] | undefined,

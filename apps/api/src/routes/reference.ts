@@ -46,18 +46,15 @@ const assets = { 'swagger-ui-bundle.js': JAVASCRIPT, 'swagger-ui.css': 'text/css
 
 const document = JSON.stringify(openapiDocument)
 
-/** `/openapi.json` describes requests and responses for programs. It needs no key. */
-export function documentRoute(app: FastifyInstance): void {
+/**
+ * `/openapi.json` describes requests and responses for programs, and the page at `/docs` shows them to humans. They need no key. The files are
+ * sent from memory: a plugin that opens a file for each request would hold a descriptor and a buffer for each connection that does not read.
+ */
+export function referenceRoutes(app: FastifyInstance, hasPage: boolean): void {
   app.get('/openapi.json', (_request, reply) => {
     void withSecurityHeaders(reply).type('application/json').send(document)
   })
-}
-
-/**
- * `/docs` shows the document to humans. It needs no key. The files are sent from memory: a plugin that opens a file for each request
- * would hold a descriptor and a buffer for each connection that does not read.
- */
-export function referenceRoutes(app: FastifyInstance): void {
+  if (!hasPage) return
   app.get('/docs', (_request, reply) => {
     void withSecurityHeaders(reply)
       .header('content-security-policy', pagePolicy)
@@ -70,14 +67,15 @@ export function referenceRoutes(app: FastifyInstance): void {
   // The operating system copies a response at once. Hundreds of responses in one turn of the event loop would take long.
   const turns = Turns.unshared()
   for (const [name, type] of Object.entries(assets)) {
-    const load = once(() => readAsset(name))
+    let gzipped: Promise<Buffer> | undefined
     app.get(`/docs/${name}`, async (_request, reply) => {
-      const gzipped = await load()
+      gzipped ??= readAsset(name)
+      const body = await gzipped
       await turns.next()
       return withSecurityHeaders(reply)
         .headers({ 'cache-control': CACHE_CONTROL, 'content-encoding': 'gzip' })
         .type(type)
-        .send(gzipped)
+        .send(body)
     })
   }
 }
@@ -88,18 +86,6 @@ const CACHE_CONTROL = 'public, max-age=86400'
 /** Both files have 0.5 MB, compressed: every browser accepts gzip. All responses share these bytes. */
 async function readAsset(name: string): Promise<Buffer> {
   return promisify(gzip)(await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`))))
-}
-
-/** Runs `load` at the first call. Later calls share its result, unless it failed. */
-function once<T>(load: () => Promise<T>): () => Promise<T> {
-  let loading: Promise<T> | undefined
-  return () => {
-    loading ??= load().catch((error: unknown) => {
-      loading = undefined
-      throw error
-    })
-    return loading
-  }
 }
 
 /** Browsers must not guess another media type, and must not send the page's address to other sites. */

@@ -2,7 +2,7 @@ import { QueueFullError, QueueUnavailableError } from '@sluice/queue'
 import { type Piece, RejectedBody, type ScannedRecords } from '@sluice/row-scanner'
 import type { Answer } from '../answer.ts'
 import { digestPiece } from '../idempotency/idempotency.ts'
-import type { AnswerCount } from '../metrics/request-counts.ts'
+import type { AnswerCount } from '../metrics/api-metrics.ts'
 import { RECORD_BYTES } from '../overload/body-budget.ts'
 import type { OverloadMonitor } from '../overload/overload-monitor.ts'
 import { Problem, retryAfter } from '../problems.ts'
@@ -15,13 +15,7 @@ const RETRY_AFTER_S = 1
 const PARTLY_STORED =
   'A part of the request is stored, and another part is not. Retry with the same idempotency key.'
 
-/**
- * Reads the records of a request, charges and stores them. If the body is rejected, those that were read are charged.
- *
- * @param countOf the count of responses with a status
- * @returns the response, once everything is stored
- * @throws Problem, and the errors of the writers
- */
+/** Reads the records of a request, charges and stores them. If the body is rejected, those that were read are charged. */
 export async function takeRecords(
   reading: Reading,
   body: Buffer,
@@ -54,9 +48,6 @@ export async function takeRecords(
 /**
  * Stores all pieces of a request. With an idempotency key, each piece has a record of its own, so a retry stores only those that are
  * not stored yet. The first piece is stored before the others: if it is rejected, nothing is stored by this attempt.
- *
- * @returns the number of rows that were stored now
- * @throws the error of the first piece; Problem `queue_unavailable` if another one is not stored
  */
 async function storePieces(pieces: readonly Piece[], admission: Admission): Promise<number> {
   const { identity, project, span } = admission
@@ -103,8 +94,6 @@ export function storeProblem(error: unknown, overload: Pick<OverloadMonitor, 're
 /**
  * The response to a request if a part of it is stored, whatever stopped the rest: every other problem says that nothing is stored. A retry with
  * the idempotency key stores the rest. It waits as long as the cause asks for.
- *
- * @returns other errors as they are
  */
 function partlyStored(error: unknown, overload: Pick<OverloadMonitor, 'reject'>): unknown {
   const problem = storeProblem(error, overload)

@@ -8,7 +8,7 @@ import { freshTestApi } from '../support/shared-api.ts'
 const api = freshTestApi()
 
 async function listening() {
-  const opened = await listen(api.app, { host: '127.0.0.1', port: 0, isShared: false })
+  const opened = await listen(api.app, '127.0.0.1', 0, false)
   onTestFinished(opened.close)
   return { ...opened, port: Number(new URL(opened.url).port) }
 }

@@ -58,7 +58,7 @@ describe('each of several concurrent requests stores its own rows', () => {
   })
 
   it.each([undefined, 'key'])('while they wait for a rate-limit lease, with the key %s', async (key) => {
-    // They pay for their bytes, and wait for the lease of their entries. On a slow machine, the process leases from its own bucket before.
+    // They pay for their bytes, and wait for the lease of their entries. On a slow machine, the process counts on its own before.
     api.registry.addProject({ limits: { entriesPerSecond: 100, burstEntries: 200 } })
     api.buckets.level = { entries: 200, bytes: 0 }
     const lease = Promise.withResolvers<void>()

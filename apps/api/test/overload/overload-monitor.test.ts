@@ -1,8 +1,7 @@
 import type { Logger } from '@sluice/runtime'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { measureEventLoopDelay } from '../../src/overload/overload-monitor.ts'
-import { overloadReasons } from '../../src/overload/settings.ts'
+import { measureEventLoopDelay, overloadReasons } from '../../src/overload/overload-monitor.ts'
 import type { Problem } from '../../src/problems.ts'
 import { FakeSignals, forEachReason } from '../support/fake-signals.ts'
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { readApiConfig } from '../../src/config.ts'
-import { bodyLimits, overloadThresholds } from '../../src/overload/settings.ts'
+import { bodyLimits, overloadThresholds } from '../../src/overload/overload-monitor.ts'
 
 it('every low-water mark is below its high-water mark', () => {
   const lowest = readApiConfig({

@@ -1,7 +1,11 @@
 import { createLogger, type Logger } from '@sluice/runtime'
 import type { QueueReading } from '@sluice/ops'
-import { OverloadMonitor } from '../../src/overload/overload-monitor.ts'
-import { type OverloadReason, overloadReasons, type Thresholds } from '../../src/overload/settings.ts'
+import {
+  OverloadMonitor,
+  type OverloadReason,
+  overloadReasons,
+  type Thresholds,
+} from '../../src/overload/overload-monitor.ts'
 
 const thresholds: Thresholds = { high: 80, low: 70 }
 

@@ -11,7 +11,7 @@ import { ChunkWriter, type ChunkWriterOptions } from '../../src/chunks/chunk-wri
 import { connectionLimits } from '../../src/connections/connection-limits.ts'
 import { idempotentWriter } from '../../src/idempotency/idempotency.ts'
 import { Intake } from '../../src/intake/intake.ts'
-import { RequestCounts } from '../../src/metrics/request-counts.ts'
+import { RequestCounts } from '../../src/metrics/api-metrics.ts'
 import { BodyBudget, type BodyLimits } from '../../src/overload/body-budget.ts'
 import { projectRateLimits } from '../../src/rate-limits/allowance.ts'
 import { FakeBuckets } from './fake-buckets.ts'

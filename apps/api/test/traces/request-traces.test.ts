@@ -3,7 +3,7 @@ import { QueueUnavailableError } from '@sluice/queue'
 import { SettingsError } from '@sluice/runtime'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { readApiConfig } from '../../src/config.ts'
-import { RequestTraces, TRACED_PER_S_MAX } from '../../src/traces/request-traces.ts'
+import { requestTraces, TRACED_PER_S_MAX } from '../../src/traces/request-traces.ts'
 import { rebuild } from '../support/shared-api.ts'
 import { buildTestApi, type TestApi } from '../support/test-api.ts'
 
@@ -26,7 +26,7 @@ beforeEach(() => {
   buildTestApi(
     {
       chunkTraces: traces,
-      traces: new RequestTraces({ traces, sampleRatio: 0.5, random: () => random, monotonicMs: () => nowMs }),
+      traces: requestTraces({ traces, sampleRatio: 0.5, random: () => random, monotonicMs: () => nowMs }),
     },
     api,
   )

@@ -8,7 +8,6 @@ import { asBearer, describeError, statusOf } from '../shippers.ts'
 /** Elastic's clients reject responses without this header. */
 const headers = { 'x-elastic-product': 'Elasticsearch' }
 
-/** @param body JSON */
 function elasticAnswer(status: number, body: Answer['body']): Answer {
   return { status, type: 'application/json; charset=utf-8', body, headers }
 }
@@ -110,11 +109,7 @@ function rejectBulk({ code, message }: Problem): Answer {
 /** Items that are made in one step: about 2 ms. */
 const ITEMS_PER_STEP = 1_024
 
-/**
- * The response to a bulk request: an item for each action.
- *
- * @param hasErrors whether it says that there are errors, if there are any
- */
+/** The response to a bulk request: an item for each action. @param hasErrors whether it says that there are errors, if there are any */
 export async function bulkAnswer(
   items: readonly BulkItem[],
   { rejected }: Outcome,

@@ -5,13 +5,11 @@ import { type Problem, problems } from '../../problems.ts'
 import type { Outcome, Reading } from '../protocol.ts'
 import { describeError, jsonAnswer } from '../shippers.ts'
 
-/** The media type of OTLP in Protocol Buffers. */
 export const OTLP_PROTOBUF = 'application/x-protobuf'
 
 /** A response names this many rejected records: enough to find the cause. */
 const EXAMPLES_MAX = 3
 
-/** A body in Protocol Buffers. */
 export function readProtobuf(body: Buffer): Reading {
   return {
     read: (scanner, prefix) => scanner.scanRecords('Otlp', body, prefix),
