@@ -7,7 +7,6 @@ export const STREAMED_BYTES_MIN = 64 * 1024
 /** A response in the form that the clients of a protocol expect. */
 export interface Answer {
   readonly status: number
-  /** The media type. */
   readonly type: string
   /** A long one may have parts, which are passed to the operating system one by one. */
   readonly body: string | Buffer | readonly Buffer[]

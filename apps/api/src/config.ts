@@ -7,7 +7,6 @@ import {
   readSettings,
   redisSettings,
   SettingsError,
-  type SettingsOf,
   stringSetting,
 } from '@sluice/runtime'
 import { traceSettings } from '@sluice/traces'
@@ -64,13 +63,8 @@ export const apiSettings = {
   ...proxySettings,
 } as const
 
-export interface ApiConfig extends SettingsOf<typeof apiSettings> {
-  /** TRUST_PROXY in the form of Fastify's option `trustProxy`. */
-  readonly trustedProxies: string[] | false
-}
-
 /** @throws SettingsError */
-export function readApiConfig(environment: NodeJS.ProcessEnv, canShare = canSharePorts): ApiConfig {
+export function readApiConfig(environment: NodeJS.ProcessEnv, canShare = canSharePorts) {
   const settings = readSettings(apiSettings, environment)
   if (settings.API_PROCESSES > 1 && !canShare)
     throw new SettingsError('invalid settings: API_PROCESSES above 1 needs Linux')

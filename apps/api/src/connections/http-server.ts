@@ -99,26 +99,26 @@ function requestTurns(handle: RequestListener, limits: ConnectionLimits) {
     socket.off('close', queue.close)
   }
 
-  return {
-    /** Whether another request of the connection can be handled or may wait. */
-    hasRoom(socket: HttpSocket): boolean {
-      if (requests === 0 || currentResponse(socket) === undefined) return true
-      const waiting = queues.get(socket)?.requests ?? 0
-      return waiting < waitingRequestsPerConnectionMax && requests < waitingRequestsMax
-    },
-
-    /** To be called for each request, in the order of arrival. */
-    onRequest(request: IncomingMessage, response: ServerResponse): void {
-      // Node assigns the socket to the response whose turn it is.
-      if (response.socket !== null) return handle(request, response)
-      const { socket } = request
-      const queue = queues.get(socket) ?? open(socket)
-      queue.requests += 1
-      requests += 1
-      // Emitted when Node assigns the socket. By then the response before has left this process.
-      response.once('socket', () => take(request, response))
-    },
+  /** Whether another request of the connection can be handled or may wait. */
+  function hasRoom(socket: HttpSocket): boolean {
+    if (requests === 0 || currentResponse(socket) === undefined) return true
+    const waiting = queues.get(socket)?.requests ?? 0
+    return waiting < waitingRequestsPerConnectionMax && requests < waitingRequestsMax
   }
+
+  /** To be called for each request, in the order of arrival. */
+  function onRequest(request: IncomingMessage, response: ServerResponse): void {
+    // Node assigns the socket to the response whose turn it is.
+    if (response.socket !== null) return handle(request, response)
+    const { socket } = request
+    const queue = queues.get(socket) ?? open(socket)
+    queue.requests += 1
+    requests += 1
+    // Emitted when Node assigns the socket. By then the response before has left this process.
+    response.once('socket', () => take(request, response))
+  }
+
+  return { hasRoom, onRequest }
 }
 
 /**

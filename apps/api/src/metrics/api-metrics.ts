@@ -113,11 +113,11 @@ export function countApi(
 }
 
 export function workCounts(
-  { accepted, rejected }: RequestCounts,
+  requests: RequestCounts,
   { invalidEntries }: Pick<Intake, 'invalidEntries'>,
 ): WorkCounts {
-  const all = [...rejected, ...invalidEntries]
-  return { accepted, rejected: all.reduce((sum, [, count]) => sum + count, 0) }
+  const rejected = [...requests.rejected, ...invalidEntries].reduce((sum, [, count]) => sum + count, 0)
+  return { accepted: requests.accepted, rejected }
 }
 
 /** Exports the counts of the parts of an API process. docs/metrics.md describes each. */

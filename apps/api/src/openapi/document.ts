@@ -273,7 +273,7 @@ function logsOperation(path: string): JsonObject {
     tags: ['logs'],
     summary: 'Send an entry or a batch of entries',
     description: path === logsPaths[0] ? curlExample : `The same as \`${logsPaths[0]}\`.`,
-    parameters: Object.entries(requestHeaders).map(([name, described]) => ({
+    parameters: Array.from(Object.entries(requestHeaders), ([name, described]) => ({
       in: 'header',
       name,
       ...described,

@@ -29,6 +29,15 @@ const RETRY_AFTER_S = { min: 1, max: 3 }
 /** 13 MB in 60 s are 1.7 Mbit/s. A client that reads a part every minute would use up the budget of all projects for long. */
 const READ_MS_MAX = 60_000
 
+/** Projects without bodies are forgotten when there are more. 10,000 of about 100 bytes: 1 MB. */
+const PROJECTS_MAX = 10_000
+
+/** What is held for one project. */
+interface ProjectBytes {
+  readonly id: string
+  bytes: number
+}
+
 interface BodyBudgetOptions {
   readonly limits: BodyLimits
   readonly logger: Logger
@@ -43,8 +52,7 @@ interface BodyBudgetOptions {
  */
 export class BodyBudget {
   readonly #options: BodyBudgetOptions
-  /** What is held for each project that has something. */
-  readonly #projects = new Map<string, number>()
+  readonly #projects = new Map<string, ProjectBytes>()
   #bytes = 0
   #rejected = 0
 
@@ -54,21 +62,25 @@ export class BodyBudget {
 
   /** What a new request holds: nothing yet. */
   open(projectId: string): HeldBytes {
-    return new HeldBytes(this, projectId)
+    let project = this.#projects.get(projectId)
+    if (project === undefined) {
+      if (this.#projects.size >= PROJECTS_MAX)
+        for (const [id, { bytes }] of this.#projects) if (bytes === 0) this.#projects.delete(id)
+      project = { id: projectId, bytes: 0 }
+      this.#projects.set(projectId, project)
+    }
+    return new HeldBytes(this, project)
   }
 
   /** @param bytes negative to release them */
-  add(projectId: string, bytes: number): void {
+  add(project: ProjectBytes, bytes: number): void {
+    project.bytes += bytes
     this.#bytes += bytes
-    const held = (this.#projects.get(projectId) ?? 0) + bytes
-    if (held === 0) this.#projects.delete(projectId)
-    else this.#projects.set(projectId, held)
   }
 
   /** Rejects a request whose further bytes do not fit. @throws Problem `overloaded` */
-  check(projectId: string, bytes: number): void {
+  check({ id: projectId, bytes: projectBytes }: ProjectBytes, bytes: number): void {
     const { limits: max, logger, random } = this.#options
-    const projectBytes = this.#projects.get(projectId) ?? 0
     if (this.#bytes + bytes <= max.bytesMax && projectBytes + bytes <= max.projectBytesMax) return
     this.#rejected += 1
     logger.warn({ projectId, projectBytes, ...this.status }, 'too many bytes of bodies, rejecting requests')
@@ -84,16 +96,16 @@ export class BodyBudget {
 /** What the budget holds for one request and its response. */
 export class HeldBytes {
   readonly #budget: BodyBudget
-  readonly #projectId: string
+  readonly #project: ProjectBytes
   #bytes = 0
 
-  constructor(budget: BodyBudget, projectId: string) {
+  constructor(budget: BodyBudget, project: ProjectBytes) {
     this.#budget = budget
-    this.#projectId = projectId
+    this.#project = project
   }
 
   check(bytes: number): void {
-    this.#budget.check(this.#projectId, bytes)
+    this.#budget.check(this.#project, bytes)
   }
 
   /** Holds further bytes until `releaseAfter`. @throws Problem `overloaded`; then nothing changes */
@@ -103,7 +115,7 @@ export class HeldBytes {
   }
 
   #add(bytes: number): void {
-    this.#budget.add(this.#projectId, bytes)
+    this.#budget.add(this.#project, bytes)
     this.#bytes += bytes
   }
 

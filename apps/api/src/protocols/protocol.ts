@@ -12,7 +12,6 @@ export interface ProtocolRequest {
   readonly query: Readonly<Record<string, unknown>>
 }
 
-/** What a protocol may need to make a response. */
 export interface Answering {
   /** Holds bytes of a long response until the client has read it. @throws Problem `overloaded` */
   readonly hold: (bytes: number) => void
@@ -20,10 +19,8 @@ export interface Answering {
   readonly nextTurn: () => Promise<void>
 }
 
-/** What came of the records of a request. */
 export type Outcome = Pick<ScannedRecords, 'records' | 'rejected'>
 
-/** One request of a protocol. */
 export interface Reading {
   /** Reads the records of the body. @throws Problem or RejectedBody if the request as a whole is rejected. Nothing is stored then */
   readonly read: (scanner: Scanner, prefix: RowPrefix) => ScannedRecords

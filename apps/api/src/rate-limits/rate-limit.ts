@@ -95,7 +95,6 @@ export function estimateCost(headers: IncomingHttpHeaders): { min: Amount; max: 
   return { min: { entries: 1, bytes }, max: largestCost(bytes) }
 }
 
-/** The maximum cost of a body of this length. */
 export function largestCost(bytes: number): Amount {
   const entries = Math.min(limits.entriesPerRequestMax, Math.ceil(bytes / ENTRY_BYTES_MIN))
   return { entries: Math.max(1, entries), bytes }

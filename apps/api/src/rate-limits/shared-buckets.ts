@@ -39,7 +39,6 @@ export function sliceOf({ perSecond, burst }: RateLimit): Amount {
   return { entries: Math.floor(slice.entries), bytes: Math.floor(slice.bytes) }
 }
 
-/** What a process requests from the bucket of a project. */
 export interface LeaseRequest {
   /** What it returns of earlier leases. Below zero it is a debt. */
   readonly back: Amount

@@ -5,7 +5,6 @@ import type { FastifyRequest } from 'fastify'
 /** Callers decide which of their requests are traced. Without a limit, they would decide what traces cost. */
 export const TRACED_PER_S_MAX = 100
 
-/** Which requests are traced. Workers trace the batches of traced chunks. */
 export const sampleSettings = {
   OTEL_TRACES_SAMPLER_ARG: stringSetting(
     { pattern: '^(0(\\.[0-9]{1,9})?|1(\\.0{1,9})?)$', default: '1' },
