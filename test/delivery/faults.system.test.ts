@@ -143,7 +143,9 @@ it('one worker with slow inserts stores the chunks of all shards, in turns, and 
   await fleet.add(journal, (shards * batchesPerShard * rowsPerBatch) / rowsPerChunk, rowsPerChunk)
   fleet.gate.insertDelayMs = 200
   await startWorkers(fleet, 1)
-  await eventually(async () => expect(fleet.gate.acknowledged.length).toBeGreaterThan((shards * batchesPerShard) / 2))
+  await eventually(async () =>
+    expect(fleet.gate.acknowledged.length).toBeGreaterThan((shards * batchesPerShard) / 2),
+  )
   const stored = await select<{ rows: string }>(
     fleet.services.clickhouse,
     `SELECT intDiv(toUInt32(splitByChar('-', message)[-1]), ${rowsPerChunk}) % ${shards} AS shard, count() AS rows FROM logs GROUP BY shard`,
