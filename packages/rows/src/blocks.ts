@@ -1,4 +1,4 @@
-import { type ColumnType, columnTypes, escapeTsv, rowColumns, type RowKey } from './row-codec.ts'
+import { type ColumnType, columnTypes, escapeTsv, rowColumns } from './row-codec.ts'
 
 /**
  * Rows by columns. The values of a column follow each other as ClickHouse's format Native has them, so ClickHouse copies them, and parses
@@ -86,12 +86,13 @@ class Reader {
     }
   }
 
-  /** @returns undefined if the bytes end too early */
-  block(): Block | undefined {
+  /** @throws RangeError if the bytes end too early */
+  block(): Block {
     const rows = this.number()
     const lengths = columnCodecs.map(() => this.number())
     const columns = lengths.map((length) => this.bytes.subarray(this.at, (this.at += length)))
-    return this.at <= this.bytes.length ? { rows, columns } : undefined
+    if (!(this.at <= this.bytes.length)) throw new RangeError('the bytes are not blocks')
+    return { rows, columns }
   }
 }
 
@@ -113,37 +114,21 @@ export function isWhole({ rows, columns }: Block): boolean {
   return columns.every((column, i) => hasValues(column, i, rows))
 }
 
-/** Reads blocks that follow each other, without a look at their values. Undefined if the bytes are not blocks. */
-export function readBlocks(bytes: Buffer): Block[] | undefined {
-  const blocks: Block[] = []
-  for (const reader = new Reader(bytes); reader.at < bytes.length;) {
-    const block = reader.block()
-    if (block === undefined) return undefined
-    blocks.push(block)
-  }
-  return blocks
-}
-
-/** The rows of blocks as one block. */
-function joinBlocks(blocks: readonly Block[]): Block {
-  const [first] = blocks
-  if (first !== undefined && blocks.length === 1) return first
-  const rows = blocks.reduce((sum, block) => sum + block.rows, 0)
-  return {
-    rows,
-    columns: rowColumns.map((_name, i) => Buffer.concat(blocks.map(({ columns }) => columns[i] as Buffer))),
-  }
-}
-
 /**
- * The rows of blocks that follow each other, as one block.
+ * The rows of blocks that follow each other, as one block, without a look at their values.
  *
  * @throws RangeError if the bytes are not blocks
  */
 export function readJoined(bytes: Buffer): Block {
-  const blocks = readBlocks(bytes)
-  if (blocks === undefined) throw new RangeError('the bytes are not blocks')
-  return joinBlocks(blocks)
+  const reader = new Reader(bytes)
+  const first = reader.block()
+  if (reader.at === bytes.length) return first
+  const blocks = [first]
+  while (reader.at < bytes.length) blocks.push(reader.block())
+  return {
+    rows: blocks.reduce((sum, { rows }) => sum + rows, 0),
+    columns: rowColumns.map((_name, i) => Buffer.concat(blocks.map(({ columns }) => columns[i] as Buffer))),
+  }
 }
 
 const RECEIVED_AT = rowColumns.indexOf('received_at')
@@ -184,24 +169,10 @@ function textsOf({ rows, columns }: Block, column: number): string[] {
   })
 }
 
-/** The rows of a block as text, each with its newline. */
-export function rowsOfBlock(block: Block): string[] {
-  const texts = rowColumns.map((_name, column) => textsOf(block, column))
+/** The rows of a block as text, each with its newline. @param columns how many columns each has, from the first one */
+export function rowsOfBlock(block: Block, columns = rowColumns.length): string[] {
+  const texts = Array.from({ length: columns }, (_, column) => textsOf(block, column))
   return Array.from({ length: block.rows }, (_, row) => `${texts.map((values) => values[row]).join('\t')}\n`)
-}
-
-/** What is looked up of each row. */
-export function keysOfBlock(block: Block): RowKey[] {
-  const texts = (name: (typeof rowColumns)[number]): string[] => textsOf(block, rowColumns.indexOf(name))
-  const [projectId, receivedAt, expiresOn] = [texts('project_id'), texts('received_at'), texts('expires_on')]
-  const [id, timestamp] = [texts('id'), texts('timestamp')]
-  return id.map((own, row) => ({
-    projectId: projectId[row] ?? '',
-    receivedAt: receivedAt[row] ?? '',
-    expiresOn: expiresOn[row] ?? '',
-    id: own,
-    timestamp: timestamp[row] ?? '',
-  }))
 }
 
 function encodeNumber(number: number): Buffer {

@@ -37,52 +37,28 @@ export function parseJsonExactly(text: string, numberOf = keepInexact): unknown 
   // Checks the text.
   JSON.parse(text)
   /** The arrays and objects around the open one, and the names under which they continue. */
-  const outer: (unknown[] | Members)[] = []
-  const outerNames: (string | undefined)[] = []
+  const outer: { readonly value: unknown[] | Members; readonly name: string | undefined }[] = []
   let open: unknown[] | Members | undefined
   /** The name of the member whose value comes next. */
   let name: string | undefined
-  for (let at = 0; at < text.length;) {
-    const code = text.charCodeAt(at)
+  for (const token of text.match(TOKEN) ?? []) {
     let value: unknown
-    if (code === QUOTE) {
-      const end = stringEnd(text, at + 1)
-      const string = decodeString(text, at, end)
-      at = end
-      if (name === undefined && open !== undefined && !Array.isArray(open)) {
-        name = string
-        continue
-      }
-      value = string
-    } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
-      if (open !== undefined) {
-        outer.push(open)
-        outerNames.push(name)
-      }
-      open = code === OPEN_BRACE ? {} : []
+    if (token === '{' || token === '[') {
+      if (open !== undefined) outer.push({ value: open, name })
+      open = token === '{' ? {} : []
       name = undefined
-      at += 1
       continue
-    } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
+    } else if (token === '}' || token === ']') {
       value = open
-      open = outer.pop()
-      name = outerNames.pop()
-      at += 1
-    } else if (code > COMMA && code < COLON) {
-      const end = numberEnd(text, at + 1)
-      value = numberOf(text.slice(at, end))
-      at = end
-    } else if (code >= LOWER_A) {
-      value = code === LOWER_N ? null : code === LOWER_T
-      at += code === LOWER_F ? 5 : 4
-    } else {
-      // Whitespace, a comma or a colon.
-      at += 1
-      continue
-    }
+      const around = outer.pop()
+      open = around?.value
+      name = around?.name
+    } else if (token.startsWith('"') && !token.includes('\\')) value = token.slice(1, -1)
+    else value = NUMBER.test(token) ? numberOf(token) : JSON.parse(token)
     if (open === undefined) return value
     if (Array.isArray(open)) open.push(value)
-    else if (name !== undefined) {
+    else if (name === undefined) name = value as string
+    else {
       setMember(open, name, value)
       name = undefined
     }
@@ -90,44 +66,6 @@ export function parseJsonExactly(text: string, numberOf = keepInexact): unknown 
   throw new SyntaxError('The text ends too early.')
 }
 
-function stringEnd(text: string, from: number): number {
-  let at = from
-  for (let code = text.charCodeAt(at); code !== QUOTE; code = text.charCodeAt(at)) {
-    at += code === BACKSLASH ? 2 : 1
-    if (at >= text.length) throw new SyntaxError('The text ends within a string.')
-  }
-  return at + 1
-}
-
-/** @param start the place of the opening quote @param end the place after the closing quote */
-function decodeString(text: string, start: number, end: number): string {
-  const content = text.slice(start + 1, end - 1)
-  return content.includes('\\') ? (JSON.parse(text.slice(start, end)) as string) : content
-}
-
-function numberEnd(text: string, from: number): number {
-  let at = from
-  while (isInNumber(text.charCodeAt(at))) at += 1
-  return at
-}
-
-/** A digit, sign, point or exponent. */
-function isInNumber(code: number): boolean {
-  return (code > COMMA && code < COLON) || code === PLUS || code === LOWER_E || code === UPPER_E
-}
-
-const QUOTE = 0x22
-const PLUS = 0x2b
-const COMMA = 0x2c
-const COLON = 0x3a
-const UPPER_E = 0x45
-const OPEN_BRACKET = 0x5b
-const BACKSLASH = 0x5c
-const CLOSE_BRACKET = 0x5d
-const LOWER_A = 0x61
-const LOWER_E = 0x65
-const LOWER_F = 0x66
-const LOWER_N = 0x6e
-const LOWER_T = 0x74
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACE = 0x7d
+/** A bracket, a string, or a number or word, of a text that is JSON. */
+const TOKEN = /[[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*"|[^\s,:[\]{}"]+/g
+const NUMBER = /^[-\d]/

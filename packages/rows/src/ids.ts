@@ -8,10 +8,8 @@ const COUNTER_AT = 15
 
 /**
  * Makes UUIDv7s whose strings sort in the order of their creation: milliseconds, a counter, 62 random bits (RFC 9562, section 6.2,
- * method 1). If a millisecond has no ids left, or the clock goes back, the ids run ahead of the clock.
- *
- * The random bits are drawn once per millisecond. They still distinguish processes. Ids that differ only in three digits take
- * almost no space after compression.
+ * method 1). If a millisecond has no ids left, or the clock goes back, the ids run ahead of the clock. The random bits are drawn once per
+ * millisecond: ids that differ only in three digits take almost no space after compression.
  */
 export class IdSource {
   readonly #now: () => number
@@ -39,11 +37,7 @@ export class IdSource {
     return withCounter(this.#first, this.#counter)
   }
 
-  /**
-   * Reserves all ids of a millisecond: of the current one, or of a later one if that is taken.
-   *
-   * @returns the first of them. `withCounter` makes the others
-   */
+  /** Reserves all ids of a millisecond. Returns the first of them: `withCounter` makes the others. */
   reserve(): string {
     this.#counter = IDS_PER_MS - 1
     const id = this.next()

@@ -76,13 +76,7 @@ export function rowAsJson(row: string): string | undefined {
   return JSON.stringify(Object.fromEntries(rowColumns.map((name, i) => [name, unescapeTsv(fields[i] ?? '')])))
 }
 
-const PROJECT_ID = rowColumns.indexOf('project_id')
-const RECEIVED_AT = rowColumns.indexOf('received_at')
-const EXPIRES_ON = rowColumns.indexOf('expires_on')
-const ID = rowColumns.indexOf('id')
-const TIMESTAMP = rowColumns.indexOf('timestamp')
-
-/** The columns by which a row is looked up in ClickHouse. They never contain an escape: a project id has only `a-z`, `0-9` and `-`. */
+/** The first columns, by which a row is looked up in ClickHouse. They never contain an escape: a project id has only `a-z`, `0-9` and `-`. */
 export interface RowKey {
   readonly projectId: string
   readonly receivedAt: string
@@ -93,14 +87,12 @@ export interface RowKey {
   readonly timestamp: string
 }
 
+/** The columns of a key. */
+export const KEY_COLUMNS = 5
+
 /** Reads the key of a row. Columns that are missing are empty strings. */
 export function rowKey(row: string): RowKey {
-  const fields = row.trimEnd().split('\t', TIMESTAMP + 1)
-  return {
-    projectId: fields[PROJECT_ID] ?? '',
-    receivedAt: fields[RECEIVED_AT] ?? '',
-    expiresOn: fields[EXPIRES_ON] ?? '',
-    id: fields[ID] ?? '',
-    timestamp: fields[TIMESTAMP] ?? '',
-  }
+  const fields = row.trimEnd().split('\t', KEY_COLUMNS)
+  const [projectId = '', receivedAt = '', expiresOn = '', id = '', timestamp = ''] = fields
+  return { projectId, receivedAt, expiresOn, id, timestamp }
 }

@@ -1,11 +1,10 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { type Block, isWhole, keysOfBlock, readBlocks, rowsOfBlock, store, writeBlock } from './blocks.ts'
-import { type RowKey, rowKey } from './row-codec.ts'
+import { type Block, isWhole, readJoined, rowsOfBlock, store, writeBlock } from './blocks.ts'
+import { KEY_COLUMNS, type RowKey, rowKey } from './row-codec.ts'
 
 /**
  * Level 1: with 500 rows per frame, a row of 340 bytes is compressed to about 55. gzip costs eight times as much CPU, and higher
- * levels save less than they cost. With a hash table of 8,192 entries, which stays in the L1 cache, compression takes an eighth less
- * time, and the frame has the same size.
+ * levels save less than they cost. A hash table of 8,192 entries stays in the L1 cache, which saves an eighth of the time.
  */
 const params = {
   [constants.ZSTD_c_compressionLevel]: 1,
@@ -27,9 +26,8 @@ const BLOCK = 2
 /** The first byte of a block whose columns are zstd frames. */
 const COLUMNS = 3
 /**
- * From this size on, each column is a frame of its own: a worker sends these as they are, and ClickHouse decompresses them. The calls for 14
- * frames cost the API as much as a worker saves for about 350 rows, since it need not decompress them. In threads they would keep the event loop
- * for half of the time, and cost twice the CPU.
+ * From this size on, each column is a frame of its own: a worker sends these as they are, and ClickHouse decompresses them. For a smaller
+ * block, the calls for 14 frames cost the API more than a worker saves.
  */
 const COLUMNS_BYTES_MIN = 100_000
 
@@ -48,20 +46,19 @@ export function isOfBlocks(frame: Buffer): boolean {
   return frame[0] === BLOCK || frame[0] === COLUMNS
 }
 
-function readFrame(frame: Buffer): Block | undefined {
-  const bytes = frame[0] === BLOCK ? decompress(frame.subarray(1)) : frame.subarray(1)
-  const blocks = (bytes && readBlocks(bytes)) ?? []
-  return blocks.length === 1 ? blocks[0] : undefined
+/** What a frame of a block has: columns, or zstd frames of them. */
+function readFrame(frame: Buffer): Block {
+  return readJoined(frame[0] === BLOCK ? decompress(frame.subarray(1)) : frame.subarray(1))
 }
 
 /** The block of a frame. Undefined if the frame cannot be read. */
 export function blockOfFrame(frame: Buffer): Block | undefined {
-  const read = isOfBlocks(frame) ? readFrame(frame) : undefined
-  if (read === undefined) return undefined
-  const plain =
-    frame[0] === BLOCK ? read.columns : read.columns.map((column) => decompress(column) ?? Buffer.of())
-  const block = { rows: read.rows, columns: plain }
-  return isWhole(block) ? block : undefined
+  return attempt(() => {
+    if (!isOfBlocks(frame)) return undefined
+    const { rows, columns } = readFrame(frame)
+    const block = { rows, columns: frame[0] === BLOCK ? columns : columns.map(decompress) }
+    return isWhole(block) ? block : undefined
+  })
 }
 
 /**
@@ -69,74 +66,70 @@ export function blockOfFrame(frame: Buffer): Block | undefined {
  * ClickHouse reports what is wrong with it. Undefined if the frame cannot be read.
  */
 export function compressedBlockOf(frame: Buffer): Block | undefined {
-  if (frame[0] === COLUMNS) return readFrame(frame)
+  if (frame[0] === COLUMNS) return attempt(() => readFrame(frame))
   const block = blockOfFrame(frame)
   return block && { rows: block.rows, columns: block.columns.map(store) }
 }
 
 /**
- * Compresses rows of text, each with its newline, into a zstd frame: chunks of earlier versions, and what is left of a batch that is not
- * inserted as a whole. Strings are encoded as UTF-8. Concatenated frames are a valid zstd stream.
+ * Compresses rows of text, each with its newline: chunks of earlier versions, and what is left of a batch that is not inserted as a whole.
+ * Concatenated frames are a valid zstd stream.
  */
 export function compressRows(rows: Buffer | string): Buffer {
   return compress(typeof rows === 'string' ? Buffer.from(rows) : rows)
 }
 
-/** Whether a frame has a row of one of the projects. False if it cannot be read. */
+/** Whether a frame of a block has a row of one of the projects. False if it cannot be read. */
 export function hasRowOf(projectIds: Iterable<string>, frame: Buffer): boolean {
-  if (isOfBlocks(frame)) {
-    const [column = Buffer.of()] = readFrame(frame)?.columns ?? []
-    const ids = frame[0] === BLOCK ? column : decompress(column)
-    // Before each id is its length.
-    return Iterator.from(projectIds).some((id) => ids?.includes(`${String.fromCharCode(id.length)}${id}`))
-  }
-  const rows = decompress(frame)
-  if (rows === undefined) return false
-  // The first column is the project's id, and no value contains a newline.
-  return Iterator.from(projectIds).some((id) => {
-    const start = `${id}\t`
-    return rows.subarray(0, start.length).equals(Buffer.from(start)) || rows.includes(`\n${start}`)
+  const column = attempt(() => {
+    const [ids] = isOfBlocks(frame) ? readFrame(frame).columns : []
+    return ids === undefined || frame[0] === BLOCK ? ids : decompress(ids)
   })
+  // Before each id is its length.
+  return Iterator.from(projectIds).some((id) => column?.includes(`${String.fromCharCode(id.length)}${id}`))
 }
 
-/** The rows of a frame as text, each with its newline. Undefined if the frame cannot be read. */
-export function rowsOfFrame(frame: Buffer): string[] | undefined {
-  if (isOfBlocks(frame)) {
-    const block = blockOfFrame(frame)
-    return block && rowsOfBlock(block)
-  }
-  return decompress(frame)
-    ?.toString()
-    .split(/(?<=\n)/)
+/**
+ * The rows of a frame as text, each with its newline. Undefined if the frame cannot be read.
+ *
+ * @param columns how many columns are needed of each row
+ */
+export function rowsOfFrame(frame: Buffer, columns?: number): string[] | undefined {
+  if (!isOfBlocks(frame))
+    return attempt(() =>
+      decompress(frame)
+        .toString()
+        .split(/(?<=\n)/),
+    )
+  const block = blockOfFrame(frame)
+  return block && rowsOfBlock(block, columns)
 }
 
 /** What is looked up of each row. Undefined if the frame cannot be read. */
 export function keysOfFrame(frame: Buffer): RowKey[] | undefined {
-  if (!isOfBlocks(frame)) return rowsOfFrame(frame)?.map(rowKey)
-  const block = blockOfFrame(frame)
-  return block && keysOfBlock(block)
+  return rowsOfFrame(frame, KEY_COLUMNS)?.map(rowKey)
 }
 
-function decompress(frame: Buffer): Buffer | undefined {
+function decompress(frame: Buffer): Buffer {
+  return zstdDecompressSync(frame, { chunkSize: pieceOf(frame.length * RATIO) })
+}
+
+/** Undefined if a frame cannot be read. */
+function attempt<Result>(read: () => Result): Result | undefined {
   try {
-    return zstdDecompressSync(frame, { chunkSize: pieceOf(frame.length * RATIO) })
+    return read()
   } catch {
     return undefined
   }
 }
 
-/**
- * Frames without the rows that have one of these ids. A frame that cannot be read is returned as it is: ClickHouse
- * reports what is wrong with it.
- */
+/** Frames without the rows that have one of these ids. A frame that cannot be read is returned as it is. */
 export function framesWithout(ids: ReadonlySet<string>, frames: readonly Buffer[]): Buffer[] {
   if (ids.size === 0) return [...frames]
   return frames.flatMap((frame) => {
-    const keys = keysOfFrame(frame) ?? []
-    const isKept = keys.map(({ id }) => !ids.has(id))
-    if (!isKept.includes(false)) return [frame]
-    if (!isKept.includes(true)) return []
     const rows = rowsOfFrame(frame) ?? []
-    return [compressRows(rows.filter((_row, i) => isKept[i]).join(''))]
+    const kept = rows.filter((row) => !ids.has(rowKey(row).id))
+    if (kept.length === rows.length) return [frame]
+    return kept.length === 0 ? [] : [compressRows(kept.join(''))]
   })
 }

@@ -6,24 +6,12 @@ const YEAR_MIN = 1970
 const YEAR_MAX = 2261
 
 /**
- * `YYYY-MM-DDThh:mm:ss[.fraction][Z]` of the years 1970–2261, with a day that every month has (1–28). Almost all loggers write this
- * form, and ClickHouse reads it unchanged. `packages/row-scanner/assembly/timestamps.ts` implements the same rule.
- */
-const PLAIN_UTC =
-  /^(?:19[7-9]\d|2[01]\d\d|22[0-5]\d|226[01])-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?Z?$/
-
-/**
- * Converts an ISO 8601 date-time with any offset (UTC without one) into a form that ClickHouse reads as UTC with microseconds:
- * `2026-11-20 22:43:01.123456`, or the string itself if ClickHouse can read it. Further digits are truncated. A leap second counts as the
- * next second, as in POSIX.
+ * Converts an ISO 8601 date-time with any offset (UTC without one) to UTC with microseconds: `2026-11-20 22:43:01.123456`. Further digits
+ * are truncated. A leap second counts as the next second, as in POSIX. `packages/row-scanner/assembly/timestamps.ts` has the same rule.
  *
  * @returns undefined for any other string, and for years outside 1970–2261
  */
 export function parseTimestamp(text: string): string | undefined {
-  return PLAIN_UTC.test(text) ? text : parseAnyTimestamp(text)
-}
-
-function parseAnyTimestamp(text: string): string | undefined {
   const match = DATE_TIME.exec(text)
   if (match === null) return undefined
   const [

@@ -1,4 +1,3 @@
-export { readBlocks } from '../../src/blocks.ts'
 export { encodeBlock, nameOfId } from './encode-block.ts'
 export { namedRows, namesIn } from './named-rows.ts'
 export { anyText, foldedMetadata, runs, validEntry } from './arbitrary-entry.ts'
