@@ -2,7 +2,7 @@ import { eventually, postLogs } from '@sluice/harness'
 import { select } from '@sluice/harness/clickhouse'
 import { drainQueue, isEmpty } from '@sluice/harness/drain'
 import { startRedis, Supervisor } from '@sluice/local'
-import { BatchLedger, type QueueNames, shardNames } from '@sluice/queue'
+import { batchLedger, type QueueNames, shardNames } from '@sluice/queue'
 import { plainRedis } from '@sluice/runtime'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type ScaledInstallation, startScaledInstallation } from './scaling/scaled-installation.ts'
@@ -79,7 +79,7 @@ it('failed chunks are listed, counted, retried and removed, and their rows are s
   const deleted = await send('deleted', second)
   await redis.hset(first.jobKey(damaged[1]), 'data', '{"v":')
   // An operator deletes a chunk of a batch whose worker has died.
-  await new BatchLedger(plainRedis(redis), second).claim('a-batch', [partner[1], deleted[1]])
+  await batchLedger(plainRedis(redis), second).claim('a-batch', [partner[1], deleted[1]])
   await redis.del(second.jobKey(deleted[1]))
   await redis.lrem(second.waitKey, 0, deleted[1])
   await installation.startWorkers()

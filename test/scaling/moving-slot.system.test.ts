@@ -1,6 +1,6 @@
 import { pause } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
-import { BatchLedger, ChunkConsumer, ChunkQueue, encodeChunk, FetchMonitor, queueNames } from '@sluice/queue'
+import { batchLedger, ChunkConsumer, ChunkQueue, encodeChunk, FetchMonitor, queueNames } from '@sluice/queue'
 import { namedRows } from '@sluice/rows/testing'
 import { closeRedis, connectRedis, createLogger, type RedisConnection, plainRedis } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
@@ -40,7 +40,7 @@ beforeEach(async () => {
   for (const id of ['one', 'two', 'three', 'four'])
     await queue.add(id, encodeChunk(1, namedRows('row')), performance.now() + ADD_MS)
   await consumer.fetch(3, { isBusy: false })
-  await new BatchLedger(plainRedis(redis), names).claim(BATCH, ['one', 'two'])
+  await batchLedger(plainRedis(redis), names).claim(BATCH, ['one', 'two'])
   // As after a check for stalled jobs.
   await redis.sadd(names.jobKey('stalled'), 'one', 'two', 'three')
 })

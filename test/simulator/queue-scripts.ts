@@ -2,10 +2,10 @@ import type { NewChunk, QueueEnd, StoredBatch } from '@sluice/queue'
 import { createLogger, defineScript, plainRedis } from '@sluice/runtime'
 import { vi } from 'vitest'
 import { batchFinisher } from '../../packages/queue/src/batch-finish.ts'
-import { decodeChunk, readJobData } from '../../packages/queue/src/chunk.ts'
+import { readJob } from '../../packages/queue/src/chunk.ts'
 import { closeShard, COMPLETE, type CompleteScript } from '../../packages/queue/src/completeness.ts'
 import { HeldJobs, keepLocks } from '../../packages/queue/src/held-jobs.ts'
-import { JobFetcher } from '../../packages/queue/src/job-fetch.ts'
+import { jobFetcher, type JobFetcher } from '../../packages/queue/src/job-fetch.ts'
 import { jobMover } from '../../packages/queue/src/job-moves.ts'
 import { readRowTotals } from '../../packages/queue/src/queue-names.ts'
 import { ADD_RECORDED, type AddScript, prepareAdd } from '../../packages/queue/src/recorded-add.ts'
@@ -83,15 +83,15 @@ export function realScripts(url: string) {
     },
     complete: async (closedMs: number) => (await closeShard(completeScript, names, closedMs))[0],
     fetch: async (workerId: string, count: number, isBusy: boolean) => {
-      const fetcher = fetchers.get(workerId) ?? new JobFetcher(redis, names, workerId, LOCK_MS)
+      const fetcher = fetchers.get(workerId) ?? jobFetcher(redis, names, workerId, LOCK_MS)
       fetchers.set(workerId, fetcher)
       const fetched = await fetcher.fetch(count, isBusy)
       if (fetched === undefined) return 'taken'
       const { jobs, hasMore } = fetched
       const chunks = jobs.map(({ id, json, frame }) => {
-        const data = readJobData(json, frame)
-        if (data.kind !== 'chunk') throw new Error(`the job ${id} is not a chunk but ${data.kind}`)
-        return decodeChunk(id, data.chunk)
+        const chunk = readJob(id, json, frame)
+        if (typeof chunk === 'string') throw new Error(`the job ${id} is ${chunk}`)
+        return chunk
       })
       return { chunks, hasMore, tokens: new Map(jobs.map(({ id, token }) => [id, token])) }
     },

@@ -1,9 +1,7 @@
 import {
   type BatchRecord,
   type BatchRepair,
-  type Chunk,
   type NewChunk,
-  decodeChunk,
   type HeldChunk,
   type RowTotals,
   type StoredBatch,
@@ -11,7 +9,7 @@ import {
 import type { SimulatedTime } from './simulated-time.ts'
 
 interface Job {
-  readonly chunk: Chunk
+  readonly chunk: NewChunk
   lock: { readonly token: string; untilMs: number } | undefined
 }
 
@@ -175,7 +173,7 @@ export class SimulatedRedis {
       const job = jobs.get(id)
       if (job === undefined) return []
       this.#lock(id, { token, untilMs: this.#nowMs + LOCK_MS })
-      return decodeChunk(id, job.chunk)
+      return { ...job.chunk, id }
     })
     const tokens = new Map(chunks.map(({ id }) => [id, token]))
     return { chunks, hasMore: this.#disk.wait.length > 0, tokens }
@@ -188,7 +186,7 @@ export class SimulatedRedis {
   load(ids: readonly string[]): HeldChunk[] | undefined {
     const chunks = ids.flatMap((id) => {
       const job = this.#disk.jobs.get(id)
-      return job === undefined ? [] : [decodeChunk(id, job.chunk)]
+      return job === undefined ? [] : [{ ...job.chunk, id }]
     })
     return chunks.length === ids.length ? chunks : undefined
   }

@@ -84,7 +84,10 @@ return 1`
 export type FinishBatch = (batch: StoredBatch, repair: number | undefined) => Promise<boolean>
 
 /**
- * Confirms batches, completes their jobs, and releases their records.
+ * Returns a function that persists that ClickHouse has stored a batch, completes its jobs that are held, and releases the records of the
+ * batch when no job of it is left. Afterwards none of its chunks is held. A chunk that another worker has locked is left to that worker.
+ * Its `repair` is the number of the repair that has stored the batch; 0 for its first insert; undefined if it is known to be confirmed. It
+ * resolves to false if another repair has begun: then nothing is changed, and the batch must be read again.
  *
  * @param jobs the held jobs; those that are completed are removed from it
  */

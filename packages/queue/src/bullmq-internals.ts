@@ -10,13 +10,11 @@ import { moveToFinished } from 'bullmq/dist/esm/scripts/moveToFinished-14.js'
 import { type ChunkData, FRAME_FIELD } from './chunk.ts'
 import { chunkJobName, type QueueNames } from './queue-names.ts'
 
-// The only file that depends on parts of BullMQ that are not its public API: the Lua scripts behind its operations, and their keys
-// and arguments. The number of keys of each script is checked when this module loads. The contract test
-// (test/bullmq-contract.integration.test.ts) must pass before BullMQ is upgraded.
+// The only file that depends on parts of BullMQ that are not its public API: the Lua scripts behind its operations, and their keys and
+// arguments. The contract test (test/bullmq-contract.integration.test.ts) must pass before BullMQ is upgraded.
 //
-// Each script is embedded as a Lua function whose parameters hide the KEYS and ARGV of the script around it. The functions derive
-// the names of the queue's keys from `base`, the beginning of all keys of the queue (`QueueNames.jobKey('')`), as BullMQ does for
-// the keys of its jobs. All keys are in one hash slot.
+// Each script is embedded as a Lua function whose parameters hide the KEYS and ARGV of the script around it. The functions derive the names
+// of the queue's keys from `base`, the beginning of all keys of the queue (`QueueNames.jobKey('')`). All keys are in one hash slot.
 
 /** BullMQ keeps a stream of events per queue. Nothing reads it here, so it is kept as short as possible. */
 const EVENTS_MAX = 1
@@ -101,10 +99,9 @@ end`
 export const HAS_NO_LOCK = -2
 
 /**
- * Lua: `newFinisher(base, nowMs, target)` returns a function that moves an active job to the target, 'completed' or 'failed'.
- * Completed jobs are deleted, failed jobs are kept. The parameters of the function: the job's id, the token of its lock, or '0' if
- * it has none, and, for a failed job, the reason and the stack traces as JSON. It returns 0, or a negative number if it
- * changed nothing.
+ * Lua: `newFinisher(base, nowMs, target)` returns a function that moves an active job to the target, 'completed' or 'failed'. Completed jobs
+ * are deleted. The parameters of the function: the job's id, the token of its lock, or '0' if it has none, and, for a failed job, the reason
+ * and the stack traces as JSON. It returns 0, or a negative number if it changed nothing.
  */
 export const finisherLua = `${embed(moveToFinished)}
 local function newFinisher(base, nowMs, target)

@@ -9,10 +9,10 @@ import {
 } from '@sluice/runtime'
 import { isNotConnectionError } from 'bullmq'
 import { batchFinisher, type FinishBatch } from './batch-finish.ts'
-import { decodeChunk, FRAME_FIELD, type HeldChunk, readJobData } from './chunk.ts'
+import { FRAME_FIELD, type HeldChunk, readJob } from './chunk.ts'
 import type { FetchMonitor } from './fetch-monitor.ts'
 import { HeldJobs, keepLocks, type LockedJob } from './held-jobs.ts'
-import { type FetchedJob, JobFetcher } from './job-fetch.ts'
+import { type FetchedJob, jobFetcher, type JobFetcher } from './job-fetch.ts'
 import { jobMover, type JobMover, type QueueEnd } from './job-moves.ts'
 import type { QueueNames } from './queue-names.ts'
 
@@ -24,10 +24,7 @@ const YIELD_TIMEOUT_MS = 1_000
 /** Jobs per run of the script. Redis serves no other client meanwhile, for about a millisecond. */
 const READ_PER_RUN_MAX = 16
 
-/**
- * KEYS: jobs. Returns the data and the frame of each. As a script, so that a job that is found missing was also missing on the replicas: a server that
- * has not learned that it was replaced may miss jobs of a batch.
- */
+/** KEYS: jobs. Returns the data and the frame of each. As a script, so that a job that is found missing was also missing on the replicas. */
 const READ_JOBS = `
 local data = {}
 for i = 1, #KEYS do data[i] = redis.call('HMGET', KEYS[i], 'data', '${FRAME_FIELD}') end
@@ -61,14 +58,9 @@ export type Fetch =
  * The consumer's side of one shard's queue. It is passive: the caller decides when to fetch, finish and requeue chunks. By itself it
  * only renews the locks of the held chunks, and requeues the chunks of workers that died.
  *
- * A chunk: fetched (locked, held) → finished (its batch confirmed, its job completed); or → requeued; or → failed.
- *
- * Each operation is one Lua script for many chunks, with BullMQ's own scripts inside. With `appendfsync always`, each write makes Redis
- * wait for its disk, and Redis serves no client meanwhile. All chunks of an operation share one wait. The scripts also run while
- * Redis is above its `maxmemory`, so that the queue can be drained.
- *
- * Each operation may be repeated. If Redis rejects it, it throws, and the chunks stay held. If the connection is lost, its promise
- * settles when Redis replies again.
+ * Each operation is one Lua script for many chunks, with BullMQ's own scripts inside, so that all chunks share one wait for the disk of
+ * Redis. The scripts also run while Redis is above its `maxmemory`, so that the queue can be drained. Each operation may be repeated. If
+ * Redis rejects it, it throws, and the chunks stay held. If the connection is lost, its promise settles when Redis replies again.
  */
 export class ChunkConsumer {
   readonly #options: ChunkConsumerOptions
@@ -82,7 +74,7 @@ export class ChunkConsumer {
   constructor(options: ChunkConsumerOptions) {
     this.#options = options
     const { redis, durable = plainRedis(redis), names, workerId, lockDurationMs, fetchMonitor } = options
-    this.#fetcher = new JobFetcher(redis, names, workerId, lockDurationMs)
+    this.#fetcher = jobFetcher(redis, names, workerId, lockDurationMs)
     this.finish = batchFinisher(durable, names, this.#jobs)
     this.#mover = jobMover(redis, names)
     this.#stopLocks = keepLocks(options, this.#jobs)
@@ -95,9 +87,8 @@ export class ChunkConsumer {
    * Fetches the oldest waiting chunks and locks them, unless another worker has the turn. A chunk that is still held, because its
    * lock had expired, is not returned again.
    *
-   * @param count the number of chunks, at most; above 64 it counts as 64. With 0 it only takes or renews the turn
+   * @param count the number of chunks, at most 64. With 0 it only takes or renews the turn
    * @param turn isBusy: whether another worker that is not busy may take the turn from this one
-   * @throws if Redis rejects the fetch
    */
   async fetch(count: number, turn: { readonly isBusy: boolean }): Promise<Fetch> {
     const { names, fetchMonitor, logger } = this.#options
@@ -120,9 +111,9 @@ export class ChunkConsumer {
   }
 
   /**
-   * Reads chunks from the queue by the ids of their jobs, and does not lock them.
+   * Reads chunks by the ids of their jobs, in their order, and does not lock them.
    *
-   * @returns the chunks in the order of the ids; undefined if a job does not exist
+   * @returns undefined if a job does not exist
    * @throws if a job is not a chunk of a known format
    */
   async load(chunkIds: readonly string[]): Promise<HeldChunk[] | undefined> {
@@ -135,38 +126,26 @@ export class ChunkConsumer {
     const found = (await Promise.all(runs)).flat()
     if (found.some(([json]) => json === null)) return undefined
     return found.map(([json, frame], index) => {
-      const [id = '', data] = [chunkIds[index], readJobData(String(json), frame)]
-      if (data.kind !== 'chunk') throw new Error(`the job ${id} is not a chunk but ${data.kind}`)
-      return decodeChunk(id, data.chunk)
+      const id = chunkIds[index] ?? ''
+      const chunk = readJob(id, String(json), frame)
+      if (typeof chunk === 'string') throw new Error(`the job ${id} is ${chunk}`)
+      return chunk
     })
   }
 
-  /**
-   * Persists that ClickHouse has stored the batch, completes its jobs that are held, and releases the records of the batch
-   * when no job of it is left. Afterwards none of its chunks is held. A chunk that another worker has locked meanwhile is left to
-   * that worker.
-   *
-   * @param repair the number of the repair that has stored the batch; 0 for its first insert; undefined if it is known to be confirmed
-   * @returns false if another repair has begun; then nothing is changed, and the batch must be read again
-   * @throws if Redis rejects it; then the chunks that are not completed stay held
-   */
+  /** See `batchFinisher`. */
   readonly finish: FinishBatch
 
   /**
    * Returns held chunks to the queue, in their order.
    *
    * @param end 'front': they are the next ones to be fetched; 'back': behind all waiting chunks
-   * @throws if Redis rejects it; then the chunks stay held
    */
   async requeue(chunkIds: readonly string[], end: QueueEnd): Promise<void> {
     await this.#releaseAll(chunkIds, (jobs) => this.#mover.requeue(jobs, end))
   }
 
-  /**
-   * Moves a held chunk to the failed jobs, with its data. It stays there until an operator handles it.
-   *
-   * @throws if Redis rejects it; then the chunk stays held
-   */
+  /** Moves a held chunk to the failed jobs, with its data. It stays there until an operator handles it. */
   async fail(chunkId: string, error: Error): Promise<void> {
     await this.#releaseAll([chunkId], async (jobs) => {
       await Promise.all(jobs.map((job) => this.#fail(job, error)))
@@ -182,10 +161,7 @@ export class ChunkConsumer {
     return this.#jobs.size
   }
 
-  /**
-   * Stops the renewal of locks and the stalled check, and yields the turn if Redis replies soon. What is still held returns to the
-   * queue when its lock has expired.
-   */
+  /** Yields the turn if Redis replies soon. What is still held returns to the queue when its lock has expired. */
   async close(): Promise<void> {
     const { names, fetchMonitor } = this.#options
     this.#stopLocks()
@@ -197,14 +173,10 @@ export class ChunkConsumer {
 
   /** @returns undefined if the job is not a new chunk. Never rejects. */
   async #accept({ id, token, json, frame }: FetchedJob): Promise<HeldChunk | undefined> {
-    const data = readJobData(json, frame.length === 0 ? null : frame)
-    if (data.kind === 'chunk') {
-      const isNew = this.#jobs.add({ id, token })
-      return isNew ? decodeChunk(id, data.chunk) : undefined
-    }
+    const chunk = readJob(id, json, frame.length === 0 ? null : frame)
+    if (typeof chunk !== 'string') return this.#jobs.add({ id, token }) ? chunk : undefined
     try {
-      if (data.kind === 'damaged')
-        await this.#fail({ id, token }, new Error('the data of the job is damaged'))
+      if (chunk === 'damaged') await this.#fail({ id, token }, new Error('the data of the job is damaged'))
       else await this.#mover.delay({ id, token }, UNKNOWN_FORMAT_DELAY_MS)
     } catch (error) {
       // The job stays active. The stalled check requeues it when its lock has expired.

@@ -11,7 +11,7 @@ import {
 } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { bullmqQueue } from './bullmq-internals.ts'
-import { type Chunk, type ChunkData, type NewChunk, withReceiptFrom } from './chunk.ts'
+import { type ChunkData, type NewChunk, withReceiptFrom } from './chunk.ts'
 import type { QueueNames } from './queue-names.ts'
 import {
   type Add,
@@ -28,10 +28,7 @@ import { shardRecorder } from './shards.ts'
 
 const RETRY: Backoff = { baseMs: 25, maxMs: 250 }
 
-/**
- * A measurement of Redis' clock counts only if its reply arrived within this time. It is also how long after its deadline Redis
- * may store an add at most: see `ChunkQueue.#offset`.
- */
+/** A measurement of Redis' clock counts only if its reply arrived within this time. Redis stores an add at most this long after its deadline. */
 const ROUND_TRIP_MAX_MS = 2_000
 
 /** The clocks of this process and of Redis drift apart, and in a cluster another server may take over the queue unnoticed. */
@@ -44,30 +41,22 @@ interface ClockOffset {
 }
 
 /** Called when a chunk was added, or its add has failed. After a failure, Redis may have the chunk. */
-export type AddObserver = (chunk: Chunk, durationMs: number, isAdded: boolean) => void
+export type AddObserver = (chunk: NewChunk, durationMs: number, isAdded: boolean) => void
 
 interface PendingAdd extends Add {
   chunk: NewChunk | undefined
   readonly deadlineMs: number
   /**
-   * The last moment at which Redis may store the add, by Redis' clock. Infinity while it is certain that Redis has stored nothing.
-   * A later attempt never gets a later fence, so it does not matter whether the process' clock ran while the process was
-   * suspended.
+   * The last moment at which Redis may store the add, by Redis' clock. Infinity while it is certain that Redis has stored nothing. A later
+   * attempt never gets a later fence, so it does not matter whether the process' clock stood still meanwhile.
    */
   fenceMs: number
 }
 
 /**
- * The producer's side of one shard's queue.
- *
- * No add is stored after its deadline: a late copy of an earlier attempt would find the records of its chunk expired, and its rows
- * would be stored twice. The process checks its clock before it sends an attempt. Redis checks its clock when it runs the attempt,
- * since a process may be suspended after its check, and packets may be delayed.
- *
- * A chunk that arrives after readers were told that they have everything received by its time is added with a later time of receipt.
- *
- * Before the first add on a connection, a shard other than the first one is recorded as in use. Otherwise workers with a lower number of
- * shards would not find its chunks, even if this process stopped right after the add.
+ * The producer's side of one shard's queue, as invariants 1 and 13 of docs/exactly-once.md say. No add is stored after its deadline: a late
+ * copy would find the records of its chunk expired, and its rows would be stored twice. Before the first add on a connection, a shard other
+ * than the first one is recorded as in use. Otherwise workers with a lower number of shards would not find its chunks.
  */
 export class ChunkQueue {
   readonly #redis: RedisConnection
@@ -84,8 +73,8 @@ export class ChunkQueue {
   #offset: ClockOffset | undefined
   readonly #recordShards: ReturnType<typeof shardRecorder>
   /**
-   * When the shard was recorded as in use on the current connection: each may lead to a Redis that does not have the record. Readers who do
-   * not know of the shard may have all entries received by this time. The first shard needs no record.
+   * Known when the shard was recorded as in use on the current connection. Readers who do not know of the shard may have all entries received
+   * by this time. The first shard needs no record.
    */
   #completeMs: number | undefined
 
@@ -113,9 +102,8 @@ export class ChunkQueue {
   }
 
   /**
-   * Adds a chunk, together with records: Redis stores all of them or nothing. If any of the records exists already, or has no room in its
-   * quota, nothing is stored. If the reply is lost, the add is retried with the same job id, so the chunk is in the queue once. The retry
-   * finds its own records: each record's value must be unique.
+   * Adds a chunk with records: Redis stores all of them or nothing. Nothing is stored if any of the records exists already, or has no room in
+   * its quota. A retry finds its own records: each record's value must be unique.
    *
    * @param chunk undefined to store no chunk
    * @param deadlineMs a time on the clock of `performance.now()`
@@ -235,8 +223,8 @@ export class ChunkQueue {
 }
 
 /**
- * Redis rejects the first write of BullMQ's script, so nothing of the chunk is stored. It keeps rejecting until workers have
- * freed memory: an immediate retry is useless. Before Redis 7 the code is inside the message of a script error.
+ * Redis rejects the first write of BullMQ's script, so nothing of the chunk is stored. Until workers have freed memory, a retry is useless.
+ * Before Redis 7 the code is inside the message of a script error.
  */
 function isOutOfMemory(error: unknown): error is Error {
   return error instanceof Error && /(^|-)OOM /.test(error.message)

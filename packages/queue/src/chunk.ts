@@ -28,13 +28,10 @@ export interface ChunkData {
   readonly trace?: string | undefined
 }
 
-export interface Chunk extends ChunkData {
-  /** As `compressBlock` makes it, or `compressRows` for version 1. */
-  readonly frame: Buffer
-}
-
 /** A chunk that is not in the queue yet. */
-export interface NewChunk extends Chunk {
+export interface NewChunk extends ChunkData {
+  /** As `compressBlock` makes it. */
+  readonly frame: Buffer
   /** The earliest time of receipt of its rows, in ms since 1970. */
   readonly receivedMs: number
 }
@@ -46,8 +43,10 @@ export const FRAME_FIELD = 'frame'
 const TRACE_LENGTH = 55
 
 /** A chunk that a worker has fetched from the queue. Its `trace` may be invalid. */
-export interface HeldChunk extends Pick<Chunk, 'rows' | 'bytes' | 'trace' | 'frame'> {
+export interface HeldChunk extends Pick<NewChunk, 'rows' | 'bytes' | 'trace'> {
   readonly id: string
+  /** As `compressBlock` makes it, or `compressRows` for version 1. */
+  readonly frame: Buffer
 }
 
 /**
@@ -70,23 +69,15 @@ export function isKnownFormat(v: unknown, columns: unknown): boolean {
   return (v === 1 || v === 2) && (columns ?? firstColumns) === ownColumns
 }
 
-/** What the data of a job is. Another program, or a newer version of this one, may have added the job. */
-export type JobData =
-  | { readonly kind: 'chunk'; readonly chunk: Chunk }
-  | { readonly kind: 'chunk of an unknown format' }
-  | { readonly kind: 'damaged' }
-
 /**
  * Packs blocks that follow each other into a chunk.
  *
- * @param trace see `Chunk.trace`
+ * @param trace see `ChunkData.trace`
  */
 export function encodeChunk(rows: number, blocks: Buffer, trace?: string): NewChunk {
   const block = readJoined(blocks)
-  const receivedMs = earliestReceiptMs(block)
-  const frame = compressBlock(block)
-  const chunk: NewChunk = { v: 2, columns: ownColumns, rows, bytes: blocks.length, frame, receivedMs }
-  return trace === undefined ? chunk : { ...chunk, trace }
+  const [bytes, receivedMs, frame] = [blocks.length, earliestReceiptMs(block), compressBlock(block)]
+  return { v: 2, columns: ownColumns, rows, bytes, trace, frame, receivedMs }
 }
 
 /** A chunk of `encodeChunk` whose rows were received at this time, in ms since 1970, unless they were received later. */
@@ -101,26 +92,27 @@ export function withReceiptFrom(ms: number, chunk: NewChunk): NewChunk {
 }
 
 /**
- * @param json the data of a job, as Redis stores it
+ * Reads a job. Another program, or a newer version of this one, may have added it.
+ *
+ * @param json its data, as Redis stores it
  * @param frame its field `FRAME_FIELD`, if it has one
  */
-export function readJobData(json: string, frame: Buffer | null): JobData {
+export function readJob(
+  id: string,
+  json: string,
+  frame: Buffer | null,
+): HeldChunk | 'of an unknown format' | 'damaged' {
   const { v, columns, rows, bytes, frame: inData, trace } = parseObject(json) ?? {}
-  if (typeof v !== 'number') return { kind: 'damaged' }
-  if (!isKnownFormat(v, columns)) return { kind: 'chunk of an unknown format' }
+  if (typeof v !== 'number') return 'damaged'
+  if (!isKnownFormat(v, columns)) return 'of an unknown format'
   const found = v === 1 && typeof inData === 'string' ? Buffer.from(inData, 'base64') : frame
-  if (typeof rows !== 'number' || typeof bytes !== 'number' || found === null) return { kind: 'damaged' }
-  const chunk: Chunk = { v: v as 1 | 2, rows, bytes, frame: found }
+  if (typeof rows !== 'number' || typeof bytes !== 'number' || found === null) return 'damaged'
   const isTraced = typeof trace === 'string' && trace.length === TRACE_LENGTH
-  return { kind: 'chunk', chunk: isTraced ? { ...chunk, trace } : chunk }
+  return { id, rows, bytes, frame: found, trace: isTraced ? trace : undefined }
 }
 
 /** The number of rows that the data of a job names, whatever its format is. Undefined if it names none. */
 export function rowsOfJobData(json: string): number | undefined {
   const { rows } = parseObject(json) ?? {}
   return typeof rows === 'number' ? rows : undefined
-}
-
-export function decodeChunk(id: string, { rows, bytes, frame, trace }: Chunk): HeldChunk {
-  return { id, rows, bytes, frame, trace }
 }

@@ -19,14 +19,13 @@ export const completenessLimits = {
 } as const
 
 /**
- * KEYS: the time up to which the shard is complete, the receipts, the admitted chunks, BullMQ's wait and active lists, its sets of delayed and
- * of failed jobs, the number of shards, `comparedKey`, `absentKey`. ARGV: a time of receipt, the beginning of the queue's keys. From now on, no chunk with a row
- * that was received up to this time is added. Returns the time up to which no row is in the queue or can come into it; -1 if that is not
- * known; and the number of shards in use.
+ * KEYS: the time up to which the shard is complete, the receipts, the admitted chunks, BullMQ's wait and active lists, its sets of delayed
+ * and of failed jobs, the number of shards, `comparedKey`, `absentKey`. ARGV: a time of receipt, the beginning of the queue's keys. From now
+ * on, no chunk with a row that was received up to this time is added. Returns the time up to which no row is in the queue or can come into
+ * it; -1 if that is not known; and the number of shards in use.
  *
- * It is not known while there are chunks that processes of an earlier version have added. They have no receipts. Their workers leave the
- * receipts of chunks that they have completed. So the numbers may agree by chance: until all receipts were compared with jobs once, they say
- * nothing. Later, receipts without a job are removed when they are the earliest.
+ * It is not known while there are chunks that processes of an earlier version have added, without receipts. Their workers leave receipts of
+ * completed chunks, so the numbers may agree by chance: until all receipts were compared with jobs once, they say nothing.
  */
 export const COMPLETE = `
 ${permitWrites}
@@ -93,14 +92,8 @@ export interface CompletenessOptions {
 }
 
 /**
- * Up to which time of receipt a reader has all entries that were ever acknowledged.
- *
- * An entry is first in the memory of an API process, then in the queue, then in ClickHouse. Each question first *closes* the time up to it in
- * each shard: from then on, no chunk with an earlier receipt is added, whichever process sends it, and however long it was frozen (`ADD_RECORDED`
- * gives such a chunk a later time of receipt). Then the earliest receipt in the queue is read, in the same step. A chunk leaves the queue in
- * the step that persists that ClickHouse has stored it. So everything before both times is stored, or was set aside as a dead letter.
- *
- * The answer holds for ever. If a shard does not reply, its last answer is used.
+ * Up to which time of receipt a reader has all entries that were ever acknowledged: invariant 13 of docs/exactly-once.md. The answer holds
+ * for ever. If a shard does not reply, its last answer is used.
  */
 export class Completeness {
   readonly #options: CompletenessOptions
@@ -180,13 +173,12 @@ redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('ZREM', KEYS[3], ARGV[1])`
 
 /**
- * Runs inserts of rows that were never in the queue, or left it long ago. Readers may have been told that they have everything of their time
- * of receipt, so they get a later one, which does not become complete before the insert has ended.
+ * Runs inserts of rows that were never in the queue, or left it long ago. They get a later time of receipt, which does not become complete
+ * before the insert has ended.
  *
  * @param names of any shard
- * @returns runs an insert of rows that were received at the given time, ms since 1970, or later. It asks for the time right before it sends
- *   the rows: a process that was suspended gets an error. If the insert throws, it may still end within ten minutes, and nothing becomes
- *   complete until then
+ * @returns runs an insert. It asks for the time of receipt, ms since 1970, right before it sends the rows: a process that was suspended gets
+ *   an error. If the insert throws, it may still end within ten minutes, and nothing becomes complete until then
  */
 export function lateInserts(
   durable: DurableRedis,

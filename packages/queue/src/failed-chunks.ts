@@ -8,9 +8,9 @@ import {
 } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { randomUUID } from 'node:crypto'
-import { BatchLedger, type BatchRecord, RELEASED_TTL_S } from './batch-ledger.ts'
+import { batchLedger, type BatchLedger, type BatchRecord, RELEASED_TTL_S } from './batch-ledger.ts'
 import { bullmqQueue } from './bullmq-internals.ts'
-import { type ChunkData, FRAME_FIELD, readJobData, rowsOfJobData } from './chunk.ts'
+import { type ChunkData, FRAME_FIELD, readJob, rowsOfJobData } from './chunk.ts'
 import { type QueueNames, totalsField } from './queue-names.ts'
 
 /** A chunk whose job failed. Its rows are not stored, unless its batch is confirmed. */
@@ -41,8 +41,8 @@ export type FailedChunkOutcome = 'requeued' | 'stored' | 'damaged' | 'removed' |
 type Outcomes = Map<string, FailedChunkOutcome>
 
 /**
- * KEYS: BullMQ's set of failed jobs, the job, the totals, the receipts, `absentKey`. ARGV: the id of the job, the number of its rows. Deletes a failed
- * job as BullMQ does for a job without parents and children, and counts its rows. Returns 0 if it is not a failed job.
+ * KEYS: BullMQ's set of failed jobs, the job, the totals, the receipts, `absentKey`. ARGV: the id of the job, the number of its rows. Deletes
+ * a failed job as BullMQ does, and counts its rows. Returns 0 if it is not a failed job.
  */
 const PURGE = `
 ${permitWrites}
@@ -68,9 +68,8 @@ interface FailedJob {
 /**
  * The jobs that workers failed and no longer touch, for an operator.
  *
- * A retry stores no row twice, because the batch ledger decides what is sent. A chunk of a claimed batch is inserted as part of this
- * batch, by a worker that looks up its rows first. A chunk of a confirmed batch is not inserted. A chunk without a batch gets one before
- * its job is requeued: its record may have expired, so a worker must look up its rows too.
+ * A retry stores no row twice, because the batch ledger decides what is sent. A chunk without a batch gets one before its job is requeued:
+ * its record may have expired, so a worker must look up its rows too.
  */
 export class FailedChunks {
   readonly #redis: RedisConnection
@@ -89,7 +88,7 @@ export class FailedChunks {
     this.#shards = shards.map((names) => ({
       names,
       queue: bullmqQueue(redis, names),
-      ledger: new BatchLedger(durable, names),
+      ledger: batchLedger(durable, names),
     }))
   }
 
@@ -191,7 +190,7 @@ export class FailedChunks {
     const { names, queue, ledger } = shard
     const [json, frame = null] = await this.#redis.hmgetBuffer(names.jobKey(id), 'data', FRAME_FIELD)
     if (!json) return 'missing'
-    if (readJobData(json.toString(), frame).kind === 'damaged') return 'damaged'
+    if (readJob(id, json.toString(), frame) === 'damaged') return 'damaged'
     const [batchId] = await ledger.claim(randomUUID(), [id])
     if (batchId === undefined) return 'missing'
     // Its record may expire before a worker fetches the chunk. Without the record, the worker would insert it again.

@@ -8,10 +8,8 @@ const ALIVE_SILENCE_MAX_MS = 120_000
 interface QueueState {
   /** When Redis last replied. */
   readonly answeredAtMs: number
-  /** Redis replied to the last fetch with an error. */
-  readonly rejection?: string | undefined
-  /** The connection failed after the last reply. */
-  readonly disconnection?: string | undefined
+  /** Why the last fetch failed, or the connection after it. */
+  readonly failure?: string
 }
 
 /**
@@ -29,22 +27,19 @@ export class FetchMonitor {
 
   /** The queue is not ready until Redis replies. */
   started(queue: string): void {
-    this.#queues.set(queue, {
-      answeredAtMs: this.#monotonicMs(),
-      disconnection: 'Redis has not answered yet',
-    })
+    this.#queues.set(queue, { answeredAtMs: this.#monotonicMs(), failure: 'Redis has not answered yet' })
   }
 
   fetched(queue: string): void {
-    this.#set(queue, {})
+    if (this.#queues.has(queue)) this.#queues.set(queue, { answeredAtMs: this.#monotonicMs() })
   }
 
   /** A fetch or its connection failed. */
-  failed(queue: string, error: Error): void {
+  failed(queue: string, { name, message }: Error): void {
     const state = this.#queues.get(queue)
     if (state === undefined) return
-    if (error.name === 'ReplyError') this.#set(queue, { rejection: error.message })
-    else this.#queues.set(queue, { ...state, disconnection: error.message })
+    const answeredAtMs = name === 'ReplyError' ? this.#monotonicMs() : state.answeredAtMs
+    this.#queues.set(queue, { answeredAtMs, failure: message })
   }
 
   /** What happens to the queue from now on is ignored. */
@@ -58,7 +53,7 @@ export class FetchMonitor {
     if (state === undefined) return undefined
     const silentMs = this.#silentMs(state)
     const silence = `Redis has not answered for ${Math.floor(silentMs / 1_000)} s`
-    return state.rejection ?? state.disconnection ?? (silentMs > READY_SILENCE_MAX_MS ? silence : undefined)
+    return state.failure ?? (silentMs > READY_SILENCE_MAX_MS ? silence : undefined)
   }
 
   /** Not ready if the last fetch from any queue has failed, or has no reply. */
@@ -74,10 +69,6 @@ export class FetchMonitor {
   get isAlive(): boolean {
     const states = [...this.#queues.values()]
     return states.length === 0 || states.some((state) => this.#silentMs(state) <= ALIVE_SILENCE_MAX_MS)
-  }
-
-  #set(queue: string, state: Omit<QueueState, 'answeredAtMs'>): void {
-    if (this.#queues.has(queue)) this.#queues.set(queue, { ...state, answeredAtMs: this.#monotonicMs() })
   }
 
   #silentMs({ answeredAtMs }: QueueState): number {

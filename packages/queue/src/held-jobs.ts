@@ -41,12 +41,7 @@ export class HeldJobs {
     return this.#jobs.get(job.id) === job && !this.#releasing.has(job)
   }
 
-  /**
-   * Runs a step that releases the locks of jobs.
-   *
-   * @param step resolves to whether it released the locks. Only then the jobs are no longer held. After an error they still are: Redis
-   *   may not have run the step
-   */
+  /** Runs a step that releases the locks of jobs. They are no longer held if it resolves to true. After an error, Redis may not have run it. */
   async release(jobs: readonly LockedJob[], step: () => Promise<boolean>): Promise<boolean> {
     for (const job of jobs) this.#releasing.add(job)
     try {
@@ -98,9 +93,7 @@ export interface JobLocksOptions {
 
 /**
  * Renews the locks of the held jobs, and requeues jobs of workers that died. Its timers are monotonic, so the clock of the machine
- * may be set.
- *
- * @returns how to stop. From then on the locks expire
+ * may be set. Returns how to stop.
  */
 export function keepLocks(
   { redis, names, lockDurationMs, logger }: JobLocksOptions,

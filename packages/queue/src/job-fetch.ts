@@ -1,11 +1,4 @@
-import {
-  defineScript,
-  DELETE_IF_EQUAL,
-  permitWrites,
-  readClock,
-  type RedisConnection,
-  type RedisScript,
-} from '@sluice/runtime'
+import { defineScript, DELETE_IF_EQUAL, permitWrites, readClock, type RedisConnection } from '@sluice/runtime'
 import { fetcherLua, isDueLua } from './bullmq-internals.ts'
 import type { LockedJob } from './held-jobs.ts'
 import type { QueueNames } from './queue-names.ts'
@@ -37,10 +30,8 @@ type JobFetch = { readonly jobs: readonly FetchedJob[]; readonly hasMore: boolea
 /**
  * KEYS: the turn, `absentKey`. ARGV: the beginning of the queue's keys; the turn's value with this worker's mark, and with its other mark;
  * '1' if the worker is busy; the TTL of the turn in ms; how many jobs to fetch; the token and the duration in ms of their locks. Returns
- * whether the worker has the turn, whether jobs may still be waiting, and the id, the data and the frame of each job.
- *
- * The turn is written only when its mark changes or half of its time has passed, since each write makes Redis wait for its disk.
- * Without a job, BullMQ's script does not run: it takes several times as long to find out that there is no job.
+ * whether the worker has the turn, whether jobs may still be waiting, and the id, the data and the frame of each job. The turn is written
+ * only when its mark changes or half of its time has passed, since each write makes Redis wait for its disk.
  */
 const FETCH = `
 ${fetcherLua}
@@ -73,98 +64,79 @@ const NO_FRAME = Buffer.alloc(0)
 
 type Reply = readonly [isMine: number, hasMore?: number, ...jobs: Buffer[]]
 
+export type JobFetcher = ReturnType<typeof jobFetcher>
+
 /**
- * Fetches jobs of a queue while this worker has the turn.
- *
- * Only the worker that has the turn fetches. Otherwise the chunks that arrive were spread over all workers, and each worker added
- * would make the batches smaller. A worker that is not busy takes the turn of a busy one. This is for efficiency only: locks and the
- * batch ledger keep a chunk from being inserted twice, however many workers fetch. Workers of earlier versions ignore the turn.
+ * Fetches jobs of a queue while this worker has the turn. Otherwise the chunks that arrive were spread over all workers, and each worker
+ * added would make the batches smaller. A worker that is not busy takes the turn of a busy one. This is for efficiency only.
  */
-export class JobFetcher {
-  readonly #redis: RedisConnection
-  readonly #names: QueueNames
-  readonly #workerId: string
+export function jobFetcher(
+  redis: RedisConnection,
+  { turnKey, absentKey, jobKey }: QueueNames,
+  workerId: string,
+  lockDurationMs: number,
+) {
+  const script = defineScript<Reply>(redis, FETCH, { isBinary: true })
+  const deleteIfEqual = defineScript<null>(redis, DELETE_IF_EQUAL)
   /** The turn's value while this worker has it. */
-  readonly #marks: { readonly idle: string; readonly busy: string }
-  readonly #lockDurationMs: number
-  readonly #run: RedisScript<Reply>
-  readonly #deleteIfEqual: RedisScript<null>
-  #runs = 0
+  const [idle, busy] = [`${MARK.idle}${workerId}`, `${MARK.busy}${workerId}`]
+  let runs = 0
   /** Whether the last fetch had the turn. */
-  #hasTurn = false
+  let hasTurn = false
   /** The last fetch left jobs. Otherwise a fetch is one run of the script, because each run costs Redis time without a job, too. */
-  #isMoreExpected = false
-
-  constructor(redis: RedisConnection, names: QueueNames, workerId: string, lockDurationMs: number) {
-    this.#redis = redis
-    this.#names = names
-    this.#workerId = workerId
-    this.#marks = { idle: `${MARK.idle}${workerId}`, busy: `${MARK.busy}${workerId}` }
-    this.#lockDurationMs = lockDurationMs
-    this.#run = defineScript(redis, FETCH, { isBinary: true })
-    this.#deleteIfEqual = defineScript(redis, DELETE_IF_EQUAL)
-  }
-
-  /**
-   * Fetches the oldest jobs, and sends all of its commands at once. If Redis rejects some of them, it returns the jobs of the others.
-   *
-   * If the reply is lost and ioredis sends the command again, the jobs of the first run stay active until their locks expire, and
-   * the stalled check requeues them.
-   *
-   * @param count the number of jobs, at most; 0 to renew the turn only
-   * @throws if Redis rejects all commands
-   */
-  async fetch(count: number, isBusy: boolean): Promise<JobFetch> {
-    if (!this.#hasTurn && (await this.#isTaken(isBusy))) return undefined
-    const wanted = Math.min(count, this.#isMoreExpected ? fetchLimits.jobsMax : fetchLimits.jobsPerRunMax)
-    const runs: Promise<JobFetch>[] = []
-    for (let sent = 0; sent < Math.max(1, wanted); sent += fetchLimits.jobsPerRunMax)
-      runs.push(this.#fetchRun(Math.min(wanted - sent, fetchLimits.jobsPerRunMax), isBusy))
-    const results = await Promise.allSettled(runs)
-    const fetches = results
-      .filter((result) => result.status === 'fulfilled')
-      .flatMap(({ value }) => value ?? [])
-    const rejection = results.find((result) => result.status === 'rejected')
-    const jobs = fetches.flatMap((fetch) => fetch.jobs)
-    if (rejection !== undefined && jobs.length === 0) throw rejection.reason as Error
-    this.#hasTurn = fetches.length > 0
-    this.#isMoreExpected = rejection !== undefined || (fetches.at(-1)?.hasMore ?? false)
-    return this.#hasTurn ? { jobs, hasMore: this.#isMoreExpected } : undefined
-  }
-
-  /** Lets another worker take the turn at once. */
-  async yieldTurn(): Promise<void> {
-    this.#hasTurn = false
-    await this.#deleteIfEqual([this.#names.turnKey], [this.#marks.idle, this.#marks.busy])
-  }
+  let isMoreExpected = false
 
   /** Most workers do not have the turn most of the time. For them this is several times cheaper than the script. */
-  async #isTaken(isBusy: boolean): Promise<boolean> {
-    const turn = await this.#redis.get(this.#names.turnKey)
-    if (turn === null || turn === this.#marks.idle || turn === this.#marks.busy) return false
+  async function isTaken(isBusy: boolean): Promise<boolean> {
+    const turn = await redis.get(turnKey)
+    if (turn === null || turn === idle || turn === busy) return false
     return isBusy || !turn.startsWith(MARK.busy)
   }
 
-  async #fetchRun(count: number, isBusy: boolean): Promise<JobFetch> {
-    this.#runs += 1
-    const token = `${this.#workerId}:${this.#runs}`
-    const { idle, busy } = this.#marks
-    const [isMine, hasMore, ...fields] = await this.#run(
-      [this.#names.turnKey, this.#names.absentKey],
-      [
-        this.#names.jobKey(''),
-        ...(isBusy ? [busy, idle] : [idle, busy]),
-        isBusy ? 1 : 0,
-        TURN_TTL_MS,
-        count,
-        token,
-        this.#lockDurationMs,
-      ],
+  async function run(count: number, isBusy: boolean): Promise<JobFetch> {
+    runs += 1
+    const token = `${workerId}:${runs}`
+    const marks = isBusy ? [busy, idle] : [idle, busy]
+    const [isMine, hasMore, ...fields] = await script(
+      [turnKey, absentKey],
+      [jobKey(''), ...marks, isBusy ? 1 : 0, TURN_TTL_MS, count, token, lockDurationMs],
     )
     const jobs = Array.from({ length: fields.length / 3 }, (_, i) => {
       const [id, json, frame = NO_FRAME] = fields.slice(3 * i, 3 * i + 3)
       return { id: String(id), token, json: String(json), frame }
     })
     return isMine === 1 ? { jobs, hasMore: hasMore === 1 } : undefined
+  }
+
+  return {
+    /**
+     * Fetches the oldest jobs, and sends all of its commands at once. If Redis rejects some of them, it returns the jobs of the others. If a
+     * reply is lost, the jobs stay active until their locks expire.
+     *
+     * @param count the number of jobs, at most; 0 to renew the turn only
+     * @throws if Redis rejects all commands
+     */
+    async fetch(count: number, isBusy: boolean): Promise<JobFetch> {
+      if (!hasTurn && (await isTaken(isBusy))) return undefined
+      const wanted = Math.min(count, isMoreExpected ? fetchLimits.jobsMax : fetchLimits.jobsPerRunMax)
+      const sent: Promise<JobFetch>[] = []
+      for (let from = 0; from < Math.max(1, wanted); from += fetchLimits.jobsPerRunMax)
+        sent.push(run(Math.min(wanted - from, fetchLimits.jobsPerRunMax), isBusy))
+      const results = await Promise.allSettled(sent)
+      const fetches = results
+        .filter((result) => result.status === 'fulfilled')
+        .flatMap(({ value }) => value ?? [])
+      const rejection = results.find((result) => result.status === 'rejected')
+      const jobs = fetches.flatMap((fetch) => fetch.jobs)
+      if (rejection !== undefined && jobs.length === 0) throw rejection.reason as Error
+      hasTurn = fetches.length > 0
+      isMoreExpected = rejection !== undefined || (fetches.at(-1)?.hasMore ?? false)
+      return hasTurn ? { jobs, hasMore: isMoreExpected } : undefined
+    },
+    /** Lets another worker take the turn at once. Without effect if this worker does not have it. */
+    async yieldTurn(): Promise<void> {
+      hasTurn = false
+      await deleteIfEqual([turnKey], [idle, busy])
+    },
   }
 }

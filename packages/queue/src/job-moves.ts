@@ -44,8 +44,8 @@ return redis.call('ZSCORE', base .. 'failed', ARGV[2]) and 1 or 0`
 export type JobMover = ReturnType<typeof jobMover>
 
 /**
- * Moves active jobs to other states. BullMQ's scripts for this begin with a deletion, so they also run while Redis is above its
- * `maxmemory`. A job is left unchanged if its lock has expired or another worker has locked it, so each step may be repeated.
+ * Moves active jobs to other states, also while Redis is above its `maxmemory`. A job is left unchanged if its lock has expired or another
+ * worker has locked it, so each step may be repeated.
  */
 export function jobMover(redis: RedisConnection, names: QueueNames) {
   const requeueRun = jobScript<null>(redis, names, REQUEUE)

@@ -9,12 +9,11 @@ export const chunkJobName = 'chunk'
 export type QueueNames = Readonly<ReturnType<typeof queueNames>>
 
 /**
- * The Redis names of one shard's queue and of the records next to it. All but the next two have one hash tag: in a Redis Cluster
- * they are in one slot, so that one script may change several of them. Each shard has its own slot. The first shard has the names of an
- * installation without shards, so nothing is renamed when shards are added.
+ * The Redis names of one shard's queue and of the records next to it. All but the next two have one hash tag, so that one script may change
+ * several of them in a Redis Cluster. The first shard has the names of an installation without shards, so nothing is renamed when shards
+ * are added.
  *
- * @param prefix separates installations that share a Redis; each test has its own. It contains no colon, so no two installations share a
- *   name
+ * @param prefix separates installations that share a Redis. It contains no colon, so no two installations share a name
  * @param shard from 0
  */
 export function queueNames(prefix: string, shard = 0) {
@@ -51,9 +50,9 @@ export function queueNames(prefix: string, shard = 0) {
     /** How many idempotency records a project has in this shard. */
     idempotencyQuotaKey: (projectId: string) => `${tag}:idempotency-quota:${projectId}`,
     /**
-     * A key that never exists. While a slot moves to another node of a cluster, each node has some of its keys. Redis aborts a script at the
-     * first key that the node does not have, and keeps what the script has written before. But it does not start a script that is given a
-     * missing key. So every script that uses keys that it is not given is given this one.
+     * A key that never exists. While a slot moves to another node of a cluster, Redis aborts a script at the first key that the node does not
+     * have, and keeps what the script has written. But it does not start a script that is given a missing key. So every script that uses keys
+     * that it is not given is given this one.
      */
     absentKey: `${tag}:absent`,
     /** The time up to which no more entries can be added to the queue, ms since 1970: see `Completeness`. */
@@ -75,8 +74,8 @@ export function shardNames(prefix: string, shards: number): QueueNames[] {
 }
 
 /**
- * How many rows of a shard were ever added to its queue, and what became of them. They are in Redis with the queue, and each changes in
- * the script that makes it true. So `added` is the sum of the others and of the rows in the queue, whichever process was killed when.
+ * How many rows of a shard were ever added to its queue, and what became of them. Each changes in the script that makes it true. So `added`
+ * is the sum of the others and of the rows in the queue, whichever process was killed when.
  */
 export interface RowTotals {
   readonly added: number

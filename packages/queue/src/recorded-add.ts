@@ -31,8 +31,8 @@ export interface RecordLimits {
 }
 
 /**
- * What Redis found instead of storing a record: its existing value; or the time in ms after which its quota, which is used up, has
- * room again. Null if the record could be stored.
+ * What Redis found instead of storing a record: its existing value; or the time in ms after which its quota has room again. Null if the record
+ * could be stored.
  */
 export type FoundRecord = string | number | null
 
@@ -67,7 +67,7 @@ export interface AddReply {
 
 /**
  * A quota is a string: for each part of the window, when the part ends, in ms since 1970, and how many records were stored that expire
- * in it. More parts would free a used-up quota sooner. Each costs 20 bytes per project, and time in each run.
+ * in it. More parts would free a used-up quota sooner. Each costs 20 bytes per project.
  */
 const QUOTA_PARTS = 12
 /** The keys between the ones of BullMQ and the ones of the records. */
@@ -79,20 +79,16 @@ const OWN_ARGS = 6
  * KEYS: the keys of BullMQ's add script, the chunk's job, the record of its batch, the totals, the time up to which the shard is complete,
  * the receipts, the admitted chunks, then the records, then the quota of each record. ARGV: the arguments of BullMQ's add script, the number
  * of rows of the chunk, or -1 without a chunk, the fence in ms since 1970, the frame, the id of the chunk, its time of receipt, and a time up
- * to which entries may be complete. If there are records, also their lifetime in ms, the number of records that a quota allows, and the values of the records; an empty
- * one is not stored. Returns Redis' clock, and whether the fence has passed, in which case it stores nothing. If any record exists already,
- * or has no room in its quota, it stores nothing and also returns what it found for each record. A second run adds no job: the
- * chunk is in the queue, or in a batch, from which it may have left the queue already. As a job it would wait, perhaps for longer than the
- * record of its batch lives, and would then be inserted again.
+ * to which entries may be complete. If there are records, also their lifetime in ms, the number of records that a quota allows, and the
+ * values of the records; an empty one is not stored. Returns what `AddReply` has.
  *
- * A chunk with a row that was received at a time that is complete stores nothing: readers were told that they have all rows of that time.
- * It is admitted with a later time of receipt, which is not complete before the chunk is added, or its fence has passed.
+ * A second run adds no job: the chunk is in the queue, or in a batch, from which it may have left the queue already. As a job it would wait,
+ * perhaps for longer than the record of its batch lives, and would then be inserted again.
  *
- * A quota never counts less than the records that have not expired. It counts them for a part of the window longer, and costs two
- * commands per run. A quota that is used up does not affect lookups of existing records.
+ * A quota never counts less than the records that have not expired. It counts them for a part of the window longer. A quota that is used up
+ * does not affect lookups of existing records.
  *
- * BullMQ's script runs inside this one. A transaction of BullMQ's add and the records would keep the records if the add
- * failed, and would then replay responses for entries that were never stored. Here the records follow the completed add.
+ * BullMQ's script runs inside this one. A transaction of BullMQ's add and the records would keep the records if the add failed.
  */
 export const ADD_RECORDED = `
 local function addJob()
@@ -197,8 +193,7 @@ export type AddScript = RedisScript<
 /**
  * Prepares an add, so that nothing delays the command itself. The job is the same as `queue.add` would make.
  *
- * @returns sends the script that adds the chunk and its records in one atomic step. `fenceMs` is the last moment at which Redis may store
- *   the add, by its own clock
+ * @returns sends the script. `fenceMs` is the last moment at which Redis may store the add, by its own clock
  */
 export async function prepareAdd(
   script: AddScript,

@@ -12,7 +12,7 @@ const SHARDS_MAX = redisSettings.QUEUE_SHARDS.maximum
 
 /**
  * KEYS: the number of shards, the time up to which shard 0 is complete. ARGV: a number of shards in use. Returns the highest number that
- * was ever in use, and the time. A number of 1 is not stored, because every installation has the first shard. A second run changes nothing.
+ * was ever in use, and the time. A number of 1 is not stored, because every installation has the first shard.
  */
 const RECORD = `
 ${permitWrites}
@@ -21,43 +21,26 @@ local stored = tonumber(redis.call('GET', KEYS[1])) or 1
 if stored < count then redis.call('SET', KEYS[1], ARGV[1]) end
 return {math.max(stored, count), tonumber(redis.call('GET', KEYS[2]) or -1)}`
 
-/** What is known when a number of shards is recorded. */
-export interface ShardRecord {
-  /** The highest number of shards that was ever in use. */
-  readonly count: number
-  /**
-   * Readers who did not know of the recorded shards may have been told that they have all entries received by this time, ms since 1970. Readers
-   * who ask shard 0 later learn of these shards.
-   */
-  readonly completeMs: number
-}
-
-/**
- * Persists the numbers of shards in use.
- *
- * @param names of any shard
- * @returns a function that persists that this number of shards is in use. It rejects if Redis does
- */
-export function shardRecorder(
-  redis: DurableRedis,
-  { shardCountKey, firstCompleteKey }: QueueNames,
-): (count: number) => Promise<ShardRecord> {
+/** Returns a function that persists that a number of shards is in use. @param names of any shard */
+export function shardRecorder(redis: DurableRedis, { shardCountKey, firstCompleteKey }: QueueNames) {
   const record = redis.script<[number, number]>(RECORD)
-  return async (shards) => {
+  /**
+   * Readers who did not know of the recorded shards may have been told that they have all entries received by `completeMs`.
+   */
+  return async (shards: number): Promise<{ readonly count: number; readonly completeMs: number }> => {
     const [count, completeMs] = await record([shardCountKey, firstCompleteKey], [shards])
     return { count: Math.min(count, SHARDS_MAX), completeMs }
   }
 }
 
 /**
- * The shards that may have chunks: the shards of this process' setting, and retired ones, which were in use under a higher number. A shard
- * is in Redis' record before its first chunk is (`ChunkQueue`), so no shard is missed, whichever processes have which setting.
- *
- * The record is never lowered automatically. No process knows whether another one still adds to the last shard.
+ * The shards that may have chunks: those of this process' setting, and retired ones, which were in use under a higher number. A shard is in
+ * Redis' record before its first chunk is (`ChunkQueue`), so no shard is missed. The record is never lowered automatically: no process knows
+ * whether another one still adds to the last shard.
  */
 export class ShardCount {
   readonly #prefix: string
-  readonly #record: () => Promise<ShardRecord>
+  readonly #record: () => Promise<{ readonly count: number }>
   #names: readonly QueueNames[]
 
   /**

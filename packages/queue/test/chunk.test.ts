@@ -2,23 +2,16 @@ import { isOfBlocks, rowColumns, rowsOfFrame } from '@sluice/rows'
 import { namedRows, namesIn } from '@sluice/rows/testing'
 import { zstdDecompressSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import {
-  type NewChunk,
-  columnsHash,
-  decodeChunk,
-  encodeChunk,
-  isKnownFormat,
-  readJobData,
-} from '../src/chunk.ts'
+import { type NewChunk, columnsHash, encodeChunk, isKnownFormat, readJob } from '../src/chunk.ts'
 import { textChunk, textChunkData } from './support/text-chunk.ts'
 
 const trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
 
 /** What a worker gets from a job with this data. */
 const received = (data: object, frame: Buffer | null = null) => {
-  const read = readJobData(JSON.stringify(data), frame)
-  if (read.kind !== 'chunk') throw new Error(read.kind)
-  return decodeChunk('its-id', read.chunk)
+  const read = readJob('its-id', JSON.stringify(data), frame)
+  if (typeof read === 'string') throw new Error(read)
+  return read
 }
 
 describe('a chunk', () => {
@@ -88,9 +81,9 @@ describe('the columns of a chunk', () => {
 })
 
 it.each([0, 3, 1.5, -1])('a chunk of version %j has an unknown format', (v) => {
-  expect(readJobData(JSON.stringify({ v, rows: 1, bytes: 2 }), Buffer.alloc(1))).toEqual({
-    kind: 'chunk of an unknown format',
-  })
+  expect(readJob('its-id', JSON.stringify({ v, rows: 1, bytes: 2 }), Buffer.alloc(1))).toBe(
+    'of an unknown format',
+  )
 })
 
 it.each([
@@ -106,6 +99,6 @@ it.each([
   '{"v":2,"rows":1,"bytes":2}',
   '{"v":2,"rows":1,"bytes":2,"frame":"KLUv"}',
 ])('the data of a job is damaged: %j', (text) => {
-  expect(readJobData(text, null)).toEqual({ kind: 'damaged' })
-  expect(readJobData('{"v":3}', null)).toEqual({ kind: 'chunk of an unknown format' })
+  expect(readJob('its-id', text, null)).toBe('damaged')
+  expect(readJob('its-id', '{"v":3}', null)).toBe('of an unknown format')
 })

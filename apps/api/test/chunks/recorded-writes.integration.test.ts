@@ -6,7 +6,7 @@ import {
   queueNames,
   type QueueNames,
   QueueUnavailableError,
-  readJobData,
+  readJob,
 } from '@sluice/queue'
 import { ownedRows } from '@sluice/row-scanner'
 import { namedRows, namesIn } from '@sluice/rows/testing'
@@ -92,9 +92,9 @@ async function queuedRows(): Promise<string[]> {
   const rows: string[] = []
   for (const id of await waitingIds()) {
     const [json, frame = null] = await direct.hmgetBuffer(names.jobKey(id), 'data', FRAME_FIELD)
-    const data = readJobData(String(json), frame)
-    if (data.kind !== 'chunk') throw new Error(`the job ${id} is not a chunk but ${data.kind}`)
-    rows.push(...namesIn(data.chunk.frame))
+    const chunk = readJob(id, String(json), frame)
+    if (typeof chunk === 'string') throw new Error(`the job ${id} is ${chunk}`)
+    rows.push(...namesIn(chunk.frame))
   }
   return rows.toSorted((a, b) => a.localeCompare(b))
 }

@@ -1,11 +1,11 @@
-import { type Chunk, decodeChunk, type FoundRecord, type QueueRecord } from '@sluice/queue'
+import type { FoundRecord, NewChunk, QueueRecord } from '@sluice/queue'
 import { rowAsJson, rowsOfFrame } from '@sluice/rows'
 import { namesIn } from '@sluice/rows/testing'
 
 /** An add that the test acknowledges or fails. */
 export interface PendingAdd {
   readonly chunkId: string
-  readonly chunk: Chunk
+  readonly chunk: NewChunk
   readonly deadlineMs: number
   /** The names of the chunk's rows. */
   readonly names: readonly string[]
@@ -26,9 +26,9 @@ export class FakeQueue {
     this.holding = holding
   }
 
-  #add(chunkId: string, chunk: Chunk, deadlineMs: number): Promise<void> {
+  #add(chunkId: string, chunk: NewChunk, deadlineMs: number): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const names = namesIn(decodeChunk(chunkId, chunk).frame)
+    const names = namesIn(chunk.frame)
     this.adds.push({ chunkId, chunk, deadlineMs, names, confirm: resolve, fail: reject })
     if (!this.holding) resolve()
     return promise
@@ -37,7 +37,7 @@ export class FakeQueue {
   /** Like `ChunkQueue.add`, but the records never expire. */
   async add(
     chunkId: string,
-    chunk: Chunk | undefined,
+    chunk: NewChunk | undefined,
     deadlineMs: number,
     { records = [] }: { readonly records?: readonly QueueRecord[] } = {},
   ): Promise<FoundRecord[] | undefined> {
@@ -57,7 +57,7 @@ export class FakeQueue {
 
   /** The columns of each row. */
   get rows(): Record<string, string>[] {
-    const rows = this.adds.flatMap(({ chunkId, chunk }) => rowsOfFrame(decodeChunk(chunkId, chunk).frame))
+    const rows = this.adds.flatMap(({ chunk }) => rowsOfFrame(chunk.frame))
     return rows.map((row) => JSON.parse(rowAsJson(row ?? '') ?? '') as Record<string, string>)
   }
 }

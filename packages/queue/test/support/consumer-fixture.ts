@@ -4,7 +4,7 @@ import { closeRedis, connectRedis, createLogger, plainRedis, type RedisConnectio
 import type { JobsOptions, Queue } from 'bullmq'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, type MockInstance, onTestFinished, vi } from 'vitest'
-import { BatchLedger } from '../../src/batch-ledger.ts'
+import { batchLedger, type BatchLedger } from '../../src/batch-ledger.ts'
 import { bullmqQueue } from '../../src/bullmq-internals.ts'
 import { type ChunkData, encodeChunk, FRAME_FIELD, type NewChunk } from '../../src/chunk.ts'
 import { ChunkConsumer, type ChunkConsumerOptions, type Fetch } from '../../src/chunk-consumer.ts'
@@ -54,7 +54,7 @@ export class ConsumerFixture {
     this.redis.on('error', () => undefined)
     onTestFinished(() => closeRedis(this.redis))
     this.queue = this.openQueue()
-    this.ledger = new BatchLedger(plainRedis(this.redis), this.names)
+    this.ledger = batchLedger(plainRedis(this.redis), this.names)
   }
 
   /** The queue of a shard, with the options of the producer. */
