@@ -2,11 +2,12 @@ import {
   type ClickHouseClient,
   classifyInsertError,
   type DeadLetter,
-  DeadLetters,
+  type DeadLetters,
+  deadLetterWriter,
   deadLettersTable,
   FrameInserter,
   logsTable,
-  StoredRows,
+  storedRowFinder,
 } from '@sluice/clickhouse'
 import { compressBlock, compressRows, rowAsJson, rowKey, readJoined } from '@sluice/rows'
 import { encodeBlock, rowOf, textPrefix } from '@sluice/rows/testing'
@@ -155,7 +156,7 @@ export async function openRealTargets(): Promise<InsertTargets> {
       return resultOf(() => frameInserter.insert(encoded, token))
     },
     find: async (frames) => {
-      const found = await new StoredRows(clickhouse, Date.now, unwatched).find(
+      const found = await storedRowFinder(clickhouse, Date.now, unwatched).find(
         frames.flat().map(textOf).map(rowKey),
       )
       return [...found].toSorted()
@@ -232,6 +233,6 @@ function withoutInserts(clickhouse: ClickHouseClient): ClickHouseClient {
 }
 
 function deadLettersOf(clickhouse: ClickHouseClient): DeadLetters {
-  const options = { ...insertOptions, areTokensAtomic: true, makeId: randomUUID, wallMs: Date.now }
-  return new DeadLetters({ ...options, client: clickhouse, watch: unwatched })
+  const options = { ...insertOptions, areTokensAtomic: true, wallMs: Date.now }
+  return deadLetterWriter({ ...options, client: clickhouse, watch: unwatched })
 }

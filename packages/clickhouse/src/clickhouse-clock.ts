@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto'
-import { describeSkew, type Readiness } from '@sluice/runtime'
+import { describeSkew, PeriodicTask, type Readiness } from '@sluice/runtime'
 import type { ClickHouseClient } from './client.ts'
 import { describeError } from './insert-errors.ts'
-import { lookUp, queryIds, type QueryWatcher } from './query-watch.ts'
+import { lookUp, type QueryWatcher } from './query-watch.ts'
 
 /** Nothing may be inserted or looked up now: ClickHouse's clock is wrong, or unknown. Transient. */
 export class ClockSkewError extends Error {
@@ -11,9 +10,8 @@ export class ClockSkewError extends Error {
 
 export const clickhouseClockLimits = {
   /**
-   * How far the clocks of ClickHouse and Redis may be apart. ClickHouse may drop a row this much before its retention is over: 0.7 % of the
-   * shortest retention. A clock that is never synchronised drifts by ten minutes in about two months. A wrong time zone is at least
-   * fifteen minutes.
+   * How far the clocks of ClickHouse and Redis may be apart. ClickHouse may drop a row this much early: 0.7 % of the shortest retention. A clock
+   * that is never synchronised drifts by ten minutes in about two months. A wrong time zone is at least fifteen minutes.
    */
   skewMaxMs: 600_000,
   /** A query of the clock takes ClickHouse about a millisecond. */
@@ -48,26 +46,24 @@ export class ClickHouseClock {
   readonly #options: ClickHouseClockOptions
   #last: Measurement | undefined
   #measuring: Promise<void> | undefined
-  #timer: NodeJS.Timeout | undefined
+  #task: PeriodicTask | undefined
 
   constructor(options: ClickHouseClockOptions) {
     this.#options = options
   }
 
   start(): void {
-    const measure = (): void => void this.#measure().catch(() => undefined)
-    this.#timer = setInterval(measure, clickhouseClockLimits.measureIntervalMs)
-    measure()
+    const measure = (): Promise<void> => this.#measure().catch(() => undefined)
+    this.#task = new PeriodicTask(clickhouseClockLimits.measureIntervalMs, measure)
+    this.#task.runNow()
   }
 
   stop(): void {
-    clearInterval(this.#timer)
+    this.#task?.stop()
   }
 
   /**
-   * Resolves if rows may be inserted and looked up now: the clocks of ClickHouse and Redis agree. It queries ClickHouse only if no
-   * recent measurement exists.
-   *
+   * Resolves if rows may be inserted and looked up now: the clocks agree. It queries ClickHouse only without a recent measurement.
    * @throws ClockSkewError
    */
   async check(): Promise<void> {
@@ -109,11 +105,9 @@ export class ClickHouseClock {
     try {
       const sentAtMs = monotonicMs()
       const query = "SELECT toString(toUnixTimestamp64Milli(now64(3, 'UTC'))) AS nowMs"
-      const queryId = queryIds.clock(randomUUID())
-      const [row] = await lookUp<{ nowMs: string }>(client, watch, { query }, queryId)
+      const [row] = await lookUp<{ nowMs: string }>(client, watch, { query })
       const roundTripMs = monotonicMs() - sentAtMs
-      if (row === undefined) throw new Error('no answer')
-      this.#last = { offsetMs: Number(row.nowMs) - sentAtMs - roundTripMs / 2, roundTripMs, sentAtMs }
+      this.#last = { offsetMs: Number(row?.nowMs) - sentAtMs - roundTripMs / 2, roundTripMs, sentAtMs }
     } catch (error) {
       // A code such as MEMORY_LIMIT_EXCEEDED says nothing about the rows. The caller must not split a batch because of it.
       throw new ClockSkewError(`the clock of ClickHouse cannot be read: ${describeError(error)}`)

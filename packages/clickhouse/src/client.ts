@@ -60,11 +60,9 @@ export function clickhouseAccessFrom(settings: SettingsOf<typeof clickhouseSetti
 /**
  * Creates a client for ClickHouse's HTTP interface.
  *
- * On a cluster an insert is acknowledged when most replicas have it: data that only one replica has would be lost with it.
- *
  * @param requestTimeoutMs the longest silence of a request
  * @param connectionsMax the number of requests in flight; further requests wait
- * @param reusesConnections whether a connection is used for more than one request; true by default
+ * @param reusesConnections whether a connection is used for more than one request
  */
 export function connectClickHouse(
   { url, username, password, database, cluster, tlsCa }: ClickHouseAccess,
@@ -87,6 +85,7 @@ export function connectClickHouse(
     compression: { request: false, response: false },
     keep_alive: { enabled: reusesConnections, idle_socket_ttl: 2_000 },
     ...(tlsCa !== undefined && { tls: { ca_cert: Buffer.from(tlsCa) } }),
+    // Data that only one replica has would be lost with it.
     ...(cluster !== undefined && { clickhouse_settings: quorumSettings(requestTimeoutMs) }),
   })
 }

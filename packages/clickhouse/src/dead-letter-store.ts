@@ -61,7 +61,6 @@ export class DeadLetterStore {
   async count(): Promise<{ readonly total: number; readonly today: number }> {
     const [counts] = await this.#rows<{ total: string; today: string }>(
       `SELECT toString(count()) AS total, toString(countIf(failed_at >= toStartOfDay(now('UTC')))) AS today FROM ${deadLettersTable}`,
-      {},
     )
     return { total: Number(counts?.total ?? 0), today: Number(counts?.today ?? 0) }
   }
@@ -82,8 +81,7 @@ export class DeadLetterStore {
   }
 
   /**
-   * Inserts the rows of dead letters again, one by one, and removes the dead letters whose rows are stored. A dead letter is removed only
-   * after a lookup has found its row.
+   * Inserts the rows of dead letters again, one by one, and removes the dead letters whose rows a lookup has found.
    *
    * @param late runs each insert
    */
@@ -199,7 +197,7 @@ export class DeadLetterStore {
     return this.#rows<StoredDeadLetter>(`SELECT ${COLUMNS} FROM ${deadLettersTable} ${rest}`, parameters)
   }
 
-  #rows<Row>(query: string, parameters: Record<string, unknown>): Promise<Row[]> {
+  #rows<Row>(query: string, parameters?: Record<string, unknown>): Promise<Row[]> {
     return readRows<Row>(this.#client, query, parameters)
   }
 }

@@ -1,8 +1,8 @@
 import type { ClickHouseClient } from '@clickhouse/client'
 import { toClickHouseTime } from '@sluice/rows'
 import { parseObject } from '@sluice/runtime'
-import { hash } from 'node:crypto'
-import { InsertOnce, type InsertOnceOptions, type InsertTarget, REPLACEMENTS_MAX } from './insert-once.ts'
+import { hash, randomUUID } from 'node:crypto'
+import { InsertOnce, type InsertOnceOptions, REPLACEMENTS_MAX } from './insert-once.ts'
 import { insertStream, lookUp, queryIds, type QueryWatcher } from './query-watch.ts'
 import { quote } from './sql.ts'
 import { deadLettersTable } from './tables.ts'
@@ -28,40 +28,17 @@ export const publicReason = `multiIf(code IN ('UNREADABLE_CHUNK', 'REJECTED'), r
 export interface DeadLettersOptions extends InsertOnceOptions {
   readonly client: ClickHouseClient
   readonly watch: QueryWatcher
-  readonly makeId: () => string
   /** The clock of Redis, ms since 1970: ClickHouse drops dead letters 90 days after this time. */
   readonly wallMs: () => number
 }
 
+export type DeadLetters = ReturnType<typeof deadLetterWriter>
+
 /** Stores dead letters in ClickHouse, where they are safe and can be queried. */
-export class DeadLetters {
-  readonly #options: DeadLettersOptions
+export function deadLetterWriter(options: DeadLettersOptions) {
+  const { client, watch, wallMs } = options
 
-  constructor(options: DeadLettersOptions) {
-    this.#options = options
-  }
-
-  /**
-   * Prepares the attempts to store dead letters once.
-   *
-   * @param token the same for the same letters, in whichever process
-   * @param wasSent whether another process may have stored them
-   */
-  prepare(letters: readonly DeadLetter[], token: string, wasSent: boolean): InsertOnce<DeadLetter> {
-    const target: InsertTarget<DeadLetter> = {
-      all: letters,
-      token,
-      wasSent,
-      replacementsMax: REPLACEMENTS_MAX,
-      findMissing: () => this.#missing(letters),
-      insert: (missing, itsToken) => this.#insert(missing, itsToken),
-      isRunning: () => this.#options.watch.isRunning(queryIds.deadLetter(token)),
-    }
-    return new InsertOnce(target, this.#options)
-  }
-
-  async #missing(letters: readonly DeadLetter[]): Promise<readonly DeadLetter[]> {
-    const { client, watch } = this.#options
+  async function findMissing(letters: readonly DeadLetter[]): Promise<readonly DeadLetter[]> {
     // By their hashes: a query has no room for the rows.
     const byHash = new Map(letters.map((letter) => [hash('sha256', letter.text), letter]))
     const [projects, hashes] = [letters.map(({ text }) => projectOf(text)), [...byHash.keys()]].map(
@@ -75,11 +52,10 @@ export class DeadLetters {
     return [...byHash.values()]
   }
 
-  async #insert(letters: readonly DeadLetter[], token: string): Promise<void> {
-    const { client, watch, makeId, wallMs } = this.#options
+  async function insert(letters: readonly DeadLetter[], token: string): Promise<void> {
     const failedAt = toClickHouseTime(wallMs())
     const rows = letters.map(({ code, reason, text }) => ({
-      id: makeId(),
+      id: randomUUID(),
       project_id: projectOf(text),
       failed_at: failedAt,
       code,
@@ -91,8 +67,33 @@ export class DeadLetters {
       clickhouse_settings: { async_insert: 0, insert_deduplicate: 1, insert_deduplication_token: token },
     } as const
     await insertStream(client, watch, queryIds.deadLetter(token), params, () =>
-      rows.map((row) => Buffer.from(`${JSON.stringify(row)}\n`)),
+      rows.map((row) =>
+        Buffer.from(`${JSON.stringify(row)}
+`),
+      ),
     )
+  }
+
+  return {
+    /**
+     * Prepares the attempts to store dead letters once.
+     *
+     * @param token the same for the same letters, in whichever process
+     * @param wasSent whether another process may have stored them
+     */
+    prepare: (letters: readonly DeadLetter[], token: string, wasSent: boolean): InsertOnce<DeadLetter> =>
+      new InsertOnce<DeadLetter>(
+        {
+          all: letters,
+          token,
+          wasSent,
+          replacementsMax: REPLACEMENTS_MAX,
+          findMissing: () => findMissing(letters),
+          insert,
+          isRunning: () => watch.isRunning(queryIds.deadLetter(token)),
+        },
+        options,
+      ),
   }
 }
 

@@ -70,10 +70,7 @@ export interface ClassifiedError {
   readonly code: string
 }
 
-/**
- * Decides what a failed insert means for its rows. An error that is not ClickHouse's (connection refused, a timeout) is transient: the
- * deduplication token makes a retry safe.
- */
+/** Decides what a failed insert means for its rows. An error that is not ClickHouse's is transient: the token makes a retry safe. */
 export function classifyInsertError(error: unknown): ClassifiedError {
   if (error instanceof TokenWithoutRowsError) return { failure: 'too_big', code: error.name }
   if (!(error instanceof ClickHouseError))

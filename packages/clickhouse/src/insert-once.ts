@@ -38,16 +38,12 @@ export interface InsertOnceOptions {
 }
 
 /**
- * Inserts something exactly once, however many attempts it takes. Each call of `run` is one attempt. Calls must not overlap.
+ * Inserts something exactly once, however many attempts it takes, as invariant 10 of docs/exactly-once.md says. Each call of `run` is one
+ * attempt. Calls must not overlap. Rows that are missing after an insert need another token: a replacement, or the tokens of their parts,
+ * which is the decision of the caller.
  *
  * Never sent → (the first attempt inserts everything) → maybe stored → (each later attempt waits for those that are running, looks up
  * what is missing, and inserts that) → stored.
- *
- * A deduplication token alone is not enough. ClickHouse may have forgotten it, because too many other inserts came in between.
- * And a table that is not replicated records the token before it commits the rows: if the server crashes in between, it ignores
- * every later insert with that token, and the rows do not exist. Therefore the rows are looked up before they are sent again,
- * for the first case, and after it, for the second. Rows that are missing then need another token: a replacement, or the tokens of
- * their parts, which is the decision of the caller.
  */
 export class InsertOnce<T> {
   readonly #target: InsertTarget<T>

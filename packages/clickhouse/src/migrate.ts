@@ -71,12 +71,15 @@ export async function migrate(
   }
   const client = connectClickHouse(access, tuning)
   try {
-    await command(client, tableStatement(LEDGER_TABLE, cluster), cluster)
+    await runStatement(client, LEDGER_TABLE, cluster)
     const query = `SELECT version, checksum FROM ${LEDGER} FINAL`
     const ledger = await readRows<{ version: number; checksum: string }>(client, query)
     const applied = new Map(ledger.map(({ version, checksum }) => [version, checksum]))
     const pending = migrations.filter((migration) => isPending(migration, applied))
-    for (const migration of pending) await apply(client, migration, cluster)
+    for (const { version, name, sql, checksum } of pending) {
+      for (const statement of statementsOf(sql)) await runStatement(client, statement, cluster)
+      await client.insert({ table: LEDGER, values: [{ version, name, checksum }], format: 'JSONEachRow' })
+    }
     return pending
   } finally {
     await client.close()
@@ -88,8 +91,14 @@ const LEDGER_TABLE = `CREATE TABLE IF NOT EXISTS ${LEDGER}
 ENGINE = ReplacingMergeTree
 ORDER BY version`
 
-function tableStatement(statement: string, cluster: string | undefined): string {
-  return cluster === undefined ? statement : replicatedStatement(statement, cluster)
+/** Runs a statement of a migration, which creates a table or changes it. */
+function runStatement(
+  client: ClickHouseClient,
+  statement: string,
+  cluster: string | undefined,
+): Promise<void> {
+  const query = cluster === undefined ? statement : replicatedStatement(statement, cluster)
+  return command(client, query, cluster)
 }
 
 async function command(client: ClickHouseClient, query: string, cluster: string | undefined): Promise<void> {
@@ -97,14 +106,14 @@ async function command(client: ClickHouseClient, query: string, cluster: string 
 }
 
 /**
- * Existing tables are not changed. Without this check, tables of a single server would be used as if they were replicated. The
- * ledger is checked because it is the first table that is created.
+ * Existing tables are not changed: without this check, tables of a single server would be used as if they were replicated. The ledger is the
+ * first table that is created.
  */
 async function checkEngine(client: ClickHouseClient, { database, cluster }: ClickHouseAccess): Promise<void> {
   const query =
     'SELECT engine FROM system.tables WHERE database = {database: String} AND name = {name: String}'
-  const [row] = await readRows<{ engine: string }>(client, query, { database, name: LEDGER })
-  const { engine } = row ?? { engine: '' }
+  const rows = await readRows<{ engine: string }>(client, query, { database, name: LEDGER })
+  const { engine } = rows[0] ?? { engine: '' }
   if (cluster === undefined ? !engine.startsWith('Replicated') : engine !== 'ReplacingMergeTree') return
   const owner =
     cluster === undefined
@@ -114,23 +123,12 @@ async function checkEngine(client: ClickHouseClient, { database, cluster }: Clic
 }
 
 function isPending({ version, name, checksum }: Migration, applied: ReadonlyMap<number, string>): boolean {
-  const known = applied.get(version)
-  if (known !== undefined && known !== checksum) {
+  const known = applied.get(version) ?? checksum
+  if (known !== checksum)
     throw new MigrationError(
       `migration ${version} (${name}) was changed after it was applied; add a new migration instead`,
     )
-  }
-  return known === undefined
-}
-
-async function apply(
-  client: ClickHouseClient,
-  { version, name, sql, checksum }: Migration,
-  cluster: string | undefined,
-): Promise<void> {
-  for (const statement of statementsOf(sql))
-    await command(client, tableStatement(statement, cluster), cluster)
-  await client.insert({ table: LEDGER, values: [{ version, name, checksum }], format: 'JSONEachRow' })
+  return !applied.has(version)
 }
 
 /** Splits a migration into statements. Each ends with a semicolon at the end of a line. */
@@ -143,15 +141,14 @@ function withoutComments(sql: string): string {
 }
 
 /**
- * The path in Keeper for the data that the replicas of a table share. It consists of names and not of the table's UUID, so that
- * a replica that is created later joins the others with the same statement.
+ * The path in Keeper for the data that the replicas of a table share. It has names and not the table's UUID, so that a replica that is
+ * created later joins the others.
  */
 const ENGINE_ARGUMENTS = `('/clickhouse/tables/{shard}/{database}/{table}', '{replica}')`
 
 /**
- * A replicated table also forgets tokens that are this much older than the newest one. With the default of an hour, the first
- * insert after an outage of all workers would make it forget the tokens of earlier inserts. No outage is as long as this value,
- * so only the number of blocks counts, as in a table of a single server.
+ * A replicated table also forgets tokens that are this much older than the newest one. With the default of an hour, the first insert after an
+ * outage of all workers would make it forget earlier ones.
  */
 export const replicatedWindowSeconds = 365 * 24 * 60 * 60
 
@@ -160,8 +157,8 @@ const ENGINE = /^(\s*ENGINE = )(\w*MergeTree)\b/m
 const WINDOW = /\bnon_replicated_deduplication_window = (\d+)/
 
 /**
- * Converts a statement of a migration, which is written for a single server, to its cluster form: it runs on all servers of the
- * cluster, the table is replicated, and it has the deduplication window of a replicated table.
+ * Converts a statement of a migration to its cluster form: it runs on all servers of the cluster, the table is replicated, and it has the
+ * deduplication window of a replicated table.
  *
  * @param cluster validated by the pattern of CLICKHOUSE_CLUSTER, because it becomes part of the statement
  * @throws Error if no cluster form is known for the statement, which is a mistake in the migration

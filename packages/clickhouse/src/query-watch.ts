@@ -15,22 +15,22 @@ export const watchLimits = {
   /** A query that is not running by this many questions in a row is given up. */
   missingMax: 2,
   /**
-   * A query is given up after this many questions in a row without a response, which is 13 s after its last sign. By then its worker must
-   * return its chunks, so that a worker that reaches ClickHouse can insert them. The second question follows a short disturbance.
+   * As `missingMax`, for questions without a response: 13 s after its last sign. By then its worker must return its chunks, so that a worker
+   * that reaches ClickHouse can insert them. The second question follows a short disturbance.
    */
   silentMax: 2,
   /** A worker whose questions get no response for this long is not alive. Longer than ClickHouse takes for a restart. */
   aliveSilenceMaxMs: 120_000,
   /**
-   * A question without a response says something about ClickHouse for this long. While something waits for ClickHouse, questions follow
-   * each other in less than this time. While nothing waits, none are asked, and an old one must not count.
+   * A question without a response says something about ClickHouse for this long. While nothing waits for ClickHouse, none are asked, and an
+   * old one must not count.
    */
   evidenceMaxMs: 20_000,
 } as const
 
 /**
  * The ids of Sluice's queries in ClickHouse. An insert has the same id in all of its attempts, in whichever process: ClickHouse rejects
- * an attempt while an earlier one is still running (error 216). Operators recognise the ids by their prefix.
+ * an attempt while an earlier one is still running (error 216).
  */
 export const queryIds = {
   /** An insert of rows. */
@@ -41,12 +41,10 @@ export const queryIds = {
   deadLetter: (token: string) => `sluice/dead-letter/${token}`,
   /** The retry of a dead letter: an insert of its row. */
   deadLetterRetry: (letterId: string) => `sluice/dead-letter-retry/${letterId}`,
-  /** A lookup. Each has another id. */
+  /** A lookup, or a query of the clock. Each has another id. */
   lookup: (id: string) => `sluice/lookup/${id}`,
   /** An insert that tries the deduplication. Each has another id. */
   deduplicationCheck: (id: string) => `sluice/deduplication-check/${id}`,
-  /** A query of the clock. Each has another id. */
-  clock: (id: string) => `sluice/clock/${id}`,
 } as const
 
 /** A query without a response was given up, because ClickHouse does not run it, or does not respond at all. It may have run, or still run. */
@@ -78,17 +76,12 @@ export interface QueryWatchOptions {
   readonly sleep?: MonotonicClock['sleep']
 }
 
-const SILENT_QUERIES =
-  'ClickHouse does not run queries that wait for its answer: their connections may be silent'
-
 /** What ClickHouse says about a query. `unknown`: it responds, but does not know. `silent`: nothing arrives. */
 type Finding = 'running' | 'missing' | 'unknown' | 'silent'
 
 /**
- * Watches queries: a slow one may take its time, and one whose connection is silent is given up within seconds.
- *
- * A connection may be open while nothing arrives on it, because a load balancer lost its state or a route is gone. Silence alone does not
- * show this: a slow insert is silent too. Therefore the watch asks ClickHouse, over a new connection, whether it runs the query.
+ * Watches queries: a slow one may take its time, and one whose connection is silent is given up within seconds. Silence alone does not show
+ * the difference. So the watch asks ClickHouse, over a new connection, whether it runs the query.
  *
  * ```
  * a query       sending ──▶ quiet (nothing sent or received for 4 s) ──▶ asked ──┬─ running or unknown ─▶ quiet
@@ -97,13 +90,11 @@ type Finding = 'running' | 'missing' | 'unknown' | 'silent'
  * ClickHouse    responding ⇄ silent (a question got no response) ──▶ not alive (for two minutes, while something waited)
  * ```
  *
- * A response is whatever shows that something is there: a refused connection and an error are responses too, since a restart of the worker
- * would not help. A worker that does not wait for ClickHouse is ready and alive.
+ * A refused connection and an error are responses too, since a restart of the worker would not help. A worker that does not wait for
+ * ClickHouse is ready and alive.
  */
 export class QueryWatch implements QueryWatcher {
   readonly #options: QueryWatchOptions
-  /** The queries without a response that ClickHouse does not run. */
-  readonly #missing = new Set<string>()
   /** The questions without a response since the last response. */
   #silence: { readonly sinceMs: number; readonly lastMs: number } | undefined
 
@@ -133,7 +124,6 @@ export class QueryWatch implements QueryWatcher {
       throw error
     } finally {
       ended.abort()
-      this.#missing.delete(queryId)
     }
   }
 
@@ -142,10 +132,8 @@ export class QueryWatch implements QueryWatcher {
   }
 
   get readiness(): Readiness {
-    const reasons: string[] = []
-    if (this.#currentSilence !== undefined) reasons.push('ClickHouse does not answer on new connections')
-    if (this.#missing.size > 0) reasons.push(SILENT_QUERIES)
-    return { ready: reasons.length === 0, reasons }
+    if (this.#currentSilence === undefined) return { ready: true, reasons: [] }
+    return { ready: false, reasons: ['ClickHouse does not answer on new connections'] }
   }
 
   /** False if ClickHouse has responded to nothing for two minutes, while the worker waited for it. */
@@ -171,7 +159,6 @@ export class QueryWatch implements QueryWatcher {
       if (quietMs < watchLimits.quietMs) {
         waitMs = watchLimits.quietMs - quietMs
         inARow = { missing: 0, silent: 0 }
-        this.#missing.delete(queryId)
         continue
       }
       const finding = await this.#ask(queryId, ended)
@@ -179,8 +166,6 @@ export class QueryWatch implements QueryWatcher {
       inARow.silent = finding === 'silent' ? inARow.silent + 1 : 0
       if (finding === 'running') inARow.missing = 0
       if (finding === 'missing') inARow.missing += 1
-      if (inARow.missing === 0) this.#missing.delete(queryId)
-      else this.#missing.add(queryId)
       if (inARow.missing === watchLimits.missingMax || inARow.silent === watchLimits.silentMax) return true
       waitMs = watchLimits.intervalMs
     }
@@ -222,11 +207,7 @@ function isSilence(error: unknown): boolean {
   return error.message === CLIENT_TIMEOUT || ('code' in error && error.code === 'ETIMEDOUT')
 }
 
-/**
- * Sends a watched query, and reads its rows. By default, its id is that of a lookup.
- *
- * @throws the errors of the client, and LostQueryError
- */
+/** Sends a watched query, and reads its rows. */
 export async function lookUp<Row>(
   client: Pick<ClickHouseClient, 'query'>,
   watch: Pick<QueryWatcher, 'run'>,
@@ -250,7 +231,6 @@ export async function lookUp<Row>(
  * Sends a watched insert. Resolves when ClickHouse has acknowledged it.
  *
  * @param pieces the body. `onPiece` may be called when a piece is needed: those before it are sent, which is progress
- * @throws errors for `classifyInsertError`
  */
 export async function insertStream(
   client: Pick<ClickHouseClient, 'exec'>,

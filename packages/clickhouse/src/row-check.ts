@@ -15,53 +15,15 @@ const PORTION_ROWS_MAX = 20_000
  */
 export type Suspects = ReadonlyMap<string, ClickHouseError | undefined>
 
+export type RowCheck = ReturnType<typeof rowChecker>
+
 /**
  * Asks ClickHouse which rows of a rejected insert it rejects: those that it cannot parse with the types of the table's columns, and
  * those that violate a constraint.
  */
-export class RowCheck {
-  readonly #client: Pick<ClickHouseClient, 'query'>
-  readonly #watch: QueryWatcher
-
-  constructor(client: Pick<ClickHouseClient, 'query'>, watch: QueryWatcher) {
-    this.#client = client
-    this.#watch = watch
-  }
-
-  /**
-   * @param rows each with its newline
-   * @throws if ClickHouse cannot tell, for example because a constraint throws an exception
-   */
-  async findSuspects(rows: readonly string[]): Promise<Suspects> {
-    const [columns, constraints] = await Promise.all([
-      this.#select<Column>(columnsQuery),
-      this.#select<Constraint>(constraintsQuery),
-    ])
-    const errors = constraints.map(violation)
-    const conditions = constraints.map(({ expression }, i) => `ifNull((${expression}), 0) = 0, ${i + 1}`)
-    const violated = conditions.length === 0 ? '0' : `multiIf(${conditions.join(', ')}, 0)`
-    const suspects = new Map<string, ClickHouseError | undefined>()
-    for (const portion of inPortions(rows, PORTION_ROWS_MAX, PORTION_BYTES_MAX, (row) =>
-      Buffer.byteLength(row),
-    )) {
-      const from = fromRows(columns, portion)
-      const [{ parsed, violations } = { parsed: 0, violations: [] }] = await this.#select<{
-        parsed: number
-        violations: readonly (readonly [id: string, constraint: number])[]
-      }>(
-        `${computed(columns)} SELECT toUInt32(count()) AS parsed, groupArrayIf((id, toUInt8(${violated})), ${violated} > 0) AS violations ${from}`,
-      )
-      for (const [id, number] of violations) suspects.set(id, errors[number - 1])
-      if (parsed === portion.length) continue
-      const unparsed = new Set(portion.map((row) => rowKey(row).id))
-      for (const { id } of await this.#select<{ id: string }>(`SELECT id ${from}`)) unparsed.delete(id)
-      for (const id of unparsed) suspects.set(id, undefined)
-    }
-    return suspects
-  }
-
-  #select<Row>(query: string): Promise<Row[]> {
-    return lookUp<Row>(this.#client, this.#watch, {
+export function rowChecker(client: Pick<ClickHouseClient, 'query'>, watch: QueryWatcher) {
+  function select<Row>(query: string): Promise<Row[]> {
+    return lookUp<Row>(client, watch, {
       query,
       clickhouse_settings: {
         date_time_input_format: logsInsertSettings.date_time_input_format,
@@ -72,6 +34,39 @@ export class RowCheck {
         log_queries: 0,
       },
     })
+  }
+  return {
+    /**
+     * @param rows each with its newline
+     * @throws if ClickHouse cannot tell, for example because a constraint throws an exception
+     */
+    async findSuspects(rows: readonly string[]): Promise<Suspects> {
+      const [columns, constraints] = await Promise.all([
+        select<Column>(columnsQuery),
+        select<Constraint>(constraintsQuery),
+      ])
+      const errors = constraints.map(violation)
+      const conditions = constraints.map(({ expression }, i) => `ifNull((${expression}), 0) = 0, ${i + 1}`)
+      const violated = conditions.length === 0 ? '0' : `multiIf(${conditions.join(', ')}, 0)`
+      const suspects = new Map<string, ClickHouseError | undefined>()
+      for (const portion of inPortions(rows, PORTION_ROWS_MAX, PORTION_BYTES_MAX, (row) =>
+        Buffer.byteLength(row),
+      )) {
+        const from = fromRows(columns, portion)
+        const [{ parsed, violations } = { parsed: 0, violations: [] }] = await select<{
+          parsed: number
+          violations: readonly (readonly [id: string, constraint: number])[]
+        }>(
+          `${computed(columns)} SELECT toUInt32(count()) AS parsed, groupArrayIf((id, toUInt8(${violated})), ${violated} > 0) AS violations ${from}`,
+        )
+        for (const [id, number] of violations) suspects.set(id, errors[number - 1])
+        if (parsed === portion.length) continue
+        const unparsed = new Set(portion.map((row) => rowKey(row).id))
+        for (const { id } of await select<{ id: string }>(`SELECT id ${from}`)) unparsed.delete(id)
+        for (const id of unparsed) suspects.set(id, undefined)
+      }
+      return suspects
+    },
   }
 }
 

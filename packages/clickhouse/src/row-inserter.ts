@@ -133,15 +133,7 @@ export interface RowInserterOptions extends InsertOnceOptions {
   readonly storedRows: Pick<StoredRows, 'find'>
 }
 
-/** The lookup of stored rows failed. Always transient: the error says nothing about the rows themselves. */
-class LookupError extends Error {
-  override name = 'LookupError'
-}
-
-/**
- * Inserts frames of rows exactly once. Each attempt throws what `beforeAttempt` and `FrameInserter.insert` throw. `onUnanswered` is called
- * when it fails without a response from ClickHouse: it may still commit.
- */
+/** Inserts frames of rows exactly once. `onUnanswered` is called when an attempt fails without a response from ClickHouse: it may still commit. */
 export class RowInserter {
   readonly #options: RowInserterOptions
 
@@ -150,7 +142,7 @@ export class RowInserter {
   }
 
   /**
-   * Prepares the attempts to insert frames. An attempt also throws LookupError.
+   * Prepares the attempts to insert frames.
    *
    * @param wasSent whether they may have been sent before
    * @param replacementsMax as for `InsertOnce`. Rows that can also be inserted in parts need none
@@ -200,11 +192,12 @@ export class RowInserter {
     }
   }
 
-  /** The ids of those of the rows that are stored. @throws LookupError, and what `beforeAttempt` throws */
+  /** The ids of those of the rows that are stored. */
   async findStored(rows: Iterable<RowKey>): Promise<ReadonlySet<string>> {
     await this.#options.beforeAttempt()
     return this.#options.storedRows.find(rows).catch((error: unknown) => {
-      throw new LookupError(describeError(error))
+      // Transient: the error says nothing about the rows themselves.
+      throw new Error(describeError(error))
     })
   }
 }

@@ -36,8 +36,8 @@ export const logsInsertSettings = {
 const BLOCK_ROWS = '100000000'
 
 /**
- * The settings with which an insert is one block per partition, whatever the profile of the user has. ClickHouse numbers the blocks that it
- * reads from a body, and a token stands only for inserts with the same number of them: a consumption has one.
+ * The settings with which an insert is one block per partition, whatever the profile of the user has: a token stands only for inserts with the
+ * same number of blocks.
  */
 export const insertBlock = {
   max_insert_block_size: BLOCK_ROWS,

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, expect, it } from 'vitest'
-import { type DeadLetter, DeadLetters } from '../src/dead-letters.ts'
+import { type DeadLetter, deadLetterWriter } from '../src/dead-letters.ts'
 import { StillRunningError } from '../src/insert-once.ts'
 import { queryIds, type QueryWatcher } from '../src/query-watch.ts'
 import { deadLettersTable } from '../src/tables.ts'
 import { countRows, insertOptions, loseRows, openTestDatabase, unwatched } from './test-database.ts'
 
 const clickhouse = await openTestDatabase()
-const options = { ...insertOptions, client: clickhouse, makeId: randomUUID, wallMs: Date.now }
-const deadLetters = new DeadLetters({ ...options, watch: unwatched })
+const options = { ...insertOptions, client: clickhouse, wallMs: Date.now }
+const deadLetters = deadLetterWriter({ ...options, watch: unwatched })
 
 afterAll(() => clickhouse.close())
 
@@ -42,7 +42,7 @@ it('does not send a dead letter while an earlier attempt is running', async () =
   const token = randomUUID()
   const isRunning = async (queryId: string): Promise<boolean> => queryId === queryIds.deadLetter(token)
   const watch: QueryWatcher = { ...unwatched, isRunning }
-  const watched = new DeadLetters({ ...options, watch })
+  const watched = deadLetterWriter({ ...options, watch })
   const attempt = watched.prepare([letterOf(projectId)], token, true).run()
   await expect(attempt).rejects.toBeInstanceOf(StillRunningError)
   expect(await count(projectId)).toBe(0)

@@ -15,10 +15,6 @@ import { unwatched } from './test-database.ts'
 const SILENCE = new Error('Timeout error.')
 const READY = { ready: true, reasons: [] }
 const SILENT = { ready: false, reasons: ['ClickHouse does not answer on new connections'] }
-const MISSING = {
-  ready: false,
-  reasons: ['ClickHouse does not run queries that wait for its answer: their connections may be silent'],
-}
 
 /** Whether ClickHouse runs the query, when it is asked. An error is thrown. */
 type Finding = boolean | Error
@@ -155,16 +151,6 @@ describe('readiness', () => {
     nowMs += watchLimits.evidenceMaxMs
     expect(watch.readiness).toEqual(SILENT)
     nowMs += 1
-    expect(watch.readiness).toEqual(READY)
-  })
-
-  it('ends with a query that ClickHouse does not run, until the query ends', async () => {
-    findings = [false]
-    await watch.run('id', async () => {
-      await vi.waitFor(() => expect(watch.readiness).toEqual(MISSING))
-      nowMs += 600_000
-      expect(watch.isAlive).toBe(true)
-    })
     expect(watch.readiness).toEqual(READY)
   })
 })

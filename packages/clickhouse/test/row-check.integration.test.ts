@@ -1,7 +1,7 @@
 import { rowKey } from '@sluice/rows'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { ClickHouseClient } from '../src/client.ts'
-import { RowCheck } from '../src/row-check.ts'
+import { rowChecker, type RowCheck } from '../src/row-check.ts'
 import { makeRow, openTestDatabase, unwatched } from './test-database.ts'
 
 let clickhouse: ClickHouseClient
@@ -9,7 +9,7 @@ let check: RowCheck
 
 beforeEach(async () => {
   clickhouse = await openTestDatabase()
-  check = new RowCheck(clickhouse, unwatched)
+  check = rowChecker(clickhouse, unwatched)
 })
 
 afterEach(() => clickhouse.close())

@@ -4,7 +4,7 @@ import { afterAll, beforeEach, expect, it } from 'vitest'
 import { classifyInsertError, type ClickHouseError, TokenWithoutRowsError } from '../src/insert-errors.ts'
 import { REPLACEMENTS_MAX } from '../src/insert-once.ts'
 import { FrameInserter, RowInserter } from '../src/row-inserter.ts'
-import { StoredRows } from '../src/stored-rows.ts'
+import { storedRowFinder } from '../src/stored-rows.ts'
 import { logsTable } from '../src/tables.ts'
 import { countRows, insertOptions, loseRows, makeRow, openTestDatabase, unwatched } from './test-database.ts'
 
@@ -12,7 +12,7 @@ const clickhouse = await openTestDatabase()
 const frameInserter = new FrameInserter(clickhouse, unwatched)
 const rowInserter = new RowInserter({
   frameInserter,
-  storedRows: new StoredRows(clickhouse, Date.now, unwatched),
+  storedRows: storedRowFinder(clickhouse, Date.now, unwatched),
   ...insertOptions,
   onTokenWithoutRows: (token) => withoutRows.push(token),
 })
@@ -76,7 +76,7 @@ it.each([
   ['and not by the clock of Redis are never acknowledged', 40 * 86_400_000, '469', 0],
 ])('rows that have expired by the clock of ClickHouse %s', async (_what, redisBehindMs, result, rows) => {
   const projectId = randomUUID()
-  const storedRows = new StoredRows(clickhouse, () => Date.now() - redisBehindMs, unwatched)
+  const storedRows = storedRowFinder(clickhouse, () => Date.now() - redisBehindMs, unwatched)
   const inserter = new RowInserter({ frameInserter, storedRows, ...insertOptions })
   const frames = [makeFrame(projectId, [30, 30], 40 * 86_400_000), makeFrame(projectId, [90])]
   const attempts = inserter.prepare(frames, randomUUID(), false)

@@ -11,7 +11,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, expect, it } from 'vitest'
 import type { ClickHouseClient } from '../src/client.ts'
 import { FrameInserter } from '../src/row-inserter.ts'
-import { StoredRows } from '../src/stored-rows.ts'
+import { storedRowFinder } from '../src/stored-rows.ts'
 import { logsTable } from '../src/tables.ts'
 import {
   connectAgain,
@@ -24,7 +24,7 @@ import {
 } from './test-database.ts'
 
 const clickhouse = await openTestDatabase()
-const storedRows = new StoredRows(clickhouse, Date.now, unwatched)
+const storedRows = storedRowFinder(clickhouse, Date.now, unwatched)
 const frameInserter = new FrameInserter(clickhouse, unwatched)
 
 afterAll(() => clickhouse.close())
@@ -76,11 +76,13 @@ it.each([
 ])('counts a row as expired by %s', async (_by, clickhouseAfterMs, redisAfterMs, expected) => {
   const expiresMs = Date.UTC(2026, 10, 23)
   const stamp = { projectId: 'p', retentionDays: 1, receivedAtMs: expiresMs - 2 * DAY_MS }
-  const today = new Date(expiresMs + clickhouseAfterMs).toISOString().slice(0, 10)
-  const query = (async ({ query: text }: { query: string }) => ({
-    json: async () => (text.includes('today') ? [{ today }] : []),
-  })) as unknown as ClickHouseClient['query']
-  const found = await new StoredRows({ query }, () => expiresMs + redisAfterMs, unwatched).find(
+  const now = `toDateTime('${new Date(expiresMs + clickhouseAfterMs).toISOString().slice(0, 10)}', 'UTC')`
+  const query = ((params: { query: string }) =>
+    clickhouse.query({
+      ...params,
+      query: params.query.replace("now('UTC')", now),
+    })) as unknown as ClickHouseClient['query']
+  const found = await storedRowFinder({ query }, () => expiresMs + redisAfterMs, unwatched).find(
     keysIn(frameOf(newIds(1), () => stamp)),
   )
   expect(found.size).toBe(expected ? 1 : 0)
@@ -139,5 +141,5 @@ it('reads about one granule per row of a large table with scattered timestamps',
   await frameInserter.insert([frame], randomUUID())
   await fillLogs(clickhouse, 1_000_000, Date.now(), rowKey(row).expiresOn)
   await using limited = await connectAgain(clickhouse, { rowsReadMax: (ids.length + 1) * GRANULE_ROWS })
-  expect(await new StoredRows(limited, Date.now, unwatched).find(keysIn(frame))).toEqual(new Set(ids))
+  expect(await storedRowFinder(limited, Date.now, unwatched).find(keysIn(frame))).toEqual(new Set(ids))
 })

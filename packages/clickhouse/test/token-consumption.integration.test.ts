@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { afterAll, beforeEach, expect, it } from 'vitest'
 import { queryIds } from '../src/query-watch.ts'
 import { FrameInserter, RowInserter } from '../src/row-inserter.ts'
-import { StoredRows } from '../src/stored-rows.ts'
+import { storedRowFinder } from '../src/stored-rows.ts'
 import { insertBlock, logsInsertQuery, logsInsertSettings, logsTable } from '../src/tables.ts'
 import { connectAgain, insertOptions, makeRow, openTestDatabase, select, unwatched } from './test-database.ts'
 
@@ -23,7 +23,7 @@ const splitter = await openTestDatabase()
 const others = await connectAgain(splitter)
 const rowInserter = new RowInserter({
   frameInserter: new FrameInserter(splitter, unwatched),
-  storedRows: new StoredRows(splitter, Date.now, unwatched),
+  storedRows: storedRowFinder(splitter, Date.now, unwatched),
   ...insertOptions,
 })
 
