@@ -29,10 +29,9 @@ type Claimed = Extract<Stage, { readonly at: 'claimed' }>
 type RepairStage = Extract<Stage, { readonly recovery: Recovery }>
 
 /**
- * Delivers chunks to ClickHouse, each exactly once: takes each batch through the stages of `BatchStages`.
- *
- * A new batch has the insert slot of the caller while it is inserted for the first time. Every other insert is a repair: of a batch of
- * another worker, or of a batch that ClickHouse rejected. Repairs have slots of their own, so they never delay new batches.
+ * Delivers chunks to ClickHouse, each exactly once: takes each batch through the stages of `BatchStages`. A new batch has the insert slot
+ * of the caller while it is inserted for the first time. Every other insert is a repair, with slots of their own, so that new batches
+ * never wait for one.
  */
 export class BatchDelivery {
   readonly #deps: BatchDeliveryDependencies

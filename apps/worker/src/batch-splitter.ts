@@ -4,6 +4,7 @@ import {
   describeError,
   type DeadLetter,
   type DeadLetters,
+  inPortions,
   type InsertFailure,
   queryIds,
   REPLACEMENTS_MAX,
@@ -39,8 +40,8 @@ export interface BatchSplitterDependencies {
 }
 
 /**
- * The end of an attempt to insert a batch in parts. Stored: all rows, some of them as dead letters. Confirmed: by another worker. Suspended:
- * some rows are rejected, and it is too early to dead-letter them. Waiting: a step failed at Redis or ClickHouse.
+ * Stored: all rows, some of them as dead letters. Confirmed: by another worker. Suspended: some rows are rejected, and it is too early to
+ * dead-letter them. Waiting: a step failed at Redis or ClickHouse.
  */
 export type PartsResult =
   | { readonly at: 'stored'; readonly deadLettered: number }
@@ -76,20 +77,10 @@ type Rejection = Row & { readonly error: Error }
 class ConfirmedError extends Error {}
 
 /**
- * One attempt to insert a batch in parts, because ClickHouse rejects it as a whole, or has its token without its rows.
- *
- * 1. The batch is persisted as split: from then on, no worker starts to send it as a whole.
- * 2. Its token is consumed: from then on, an insert of the whole batch that is still in flight, of this worker or of another one, changes
- *    nothing, however late it arrives. What consumes it are all rows that ClickHouse seems to accept (`RowCheck`), or else one row per
- *    partition.
- * 3. The rows that it seems to reject are persisted as rows that are sent alone, and are sent alone. Those that it rejects are persisted
- *    as rejected, and dead-lettered.
- * 4. If other rows are missing, `RowCheck` was wrong. They are halved until each rejected row is alone.
- *
- * Each range of rows and each row has its own token. Before the halves of a range are sent, the range is persisted as split, its token is
- * consumed in each partition, and the rows of each half are looked up. So two workers that have the same batch insert no row twice, for as
- * long as ClickHouse remembers the tokens. A worker that was not aware of a split learns it when it confirms the batch
- * (`ChunkConsumer.finish`).
+ * One attempt to insert a batch in parts, because ClickHouse rejects it as a whole, or has its token without its rows: the steps of
+ * invariant 5 of docs/exactly-once.md. Each range of rows and each row has its own token. So two workers that have the same batch insert
+ * no row twice, for as long as ClickHouse remembers the tokens. A worker that was not aware of a split learns it when it confirms the
+ * batch (`ChunkConsumer.finish`).
  */
 export class BatchSplitter {
   readonly #deps: BatchSplitterDependencies
@@ -179,18 +170,21 @@ export class BatchSplitter {
     const rejected = missing.filter((row) => suspects.has(row))
     // Without suspects, ClickHouse has just rejected all of them.
     const isTried = rejected.length > 0 && accepted.length > 0
-    const rejection = isTried ? await this.#consumeWith(id, accepted) : undefined
+    const rejection = isTried ? await this.#send(id, accepted, queryIds.consumedToken(id)) : undefined
     const done = new Set(isTried && !rejection ? accepted.map(({ expiresOn }) => expiresOn) : [])
     const left = [...accepted, ...rejected].filter(({ expiresOn }) => !done.has(expiresOn))
     if (!(await this.#consumeToken(id, left))) return
-    for (const group of groupsOf(rejected.filter((row) => !this.#alone.has(row))))
+    for (const group of inPortions(
+      rejected.filter((row) => !this.#alone.has(row)),
+      ALONE_ROWS_MAX,
+    ))
       await this.#persist(listName('alone', group))
     const others = rejected.length > 0 ? await this.#findMissingLater(accepted) : accepted
     if (others.length > 0) {
       await this.#persist(HALVED)
       await this.#insertHalves(0, this.#rows.length, 0)
     } else this.#reportStored(rejection)
-    for (const group of groupsOf([...this.#alone])) await this.#insertAlone(group)
+    for (const group of inPortions([...this.#alone], ALONE_ROWS_MAX)) await this.#insertAlone(group)
   }
 
   /** An insert that ClickHouse has just found to be a copy may be followed by the rows of the original. */
@@ -206,8 +200,8 @@ export class BatchSplitter {
   }
 
   /**
-   * The rows that are sent alone, and those that ClickHouse seems to reject. The latter need not be right. Once halves may be in flight,
-   * there are none of them: a half may contain them.
+   * The rows that are sent alone, and those that ClickHouse seems to reject. Once halves may be in flight, there are none of the latter: a
+   * half may contain them.
    */
   async #findSuspects(rows: readonly Row[]): Promise<ReadonlySet<Row>> {
     const { rowCheck, logger } = this.#deps
@@ -303,8 +297,8 @@ export class BatchSplitter {
   }
 
   /**
-   * Dead-letters rejected rows, except for those for which it is too early. First the rows are persisted as rejected. From then on, no
-   * worker tries to insert them, even if the table is changed so that ClickHouse would accept them.
+   * Dead-letters rejected rows, except for those for which it is too early. First they are persisted as rejected, so that no worker tries to
+   * insert them again, even if the table is changed.
    */
   async #reject(rejections: readonly Rejection[]): Promise<void> {
     this.#deps.rejectedProjects.note(rejections)
@@ -330,9 +324,7 @@ export class BatchSplitter {
    * Consumes a token in each partition of rows that are not stored. Only such rows may be used: ClickHouse may have forgotten that the
    * token was consumed earlier.
    *
-   * @returns whether the parts may be sent. If ClickHouse rejects the rows of a partition, the cause may pass: with an unknown code by
-   *   itself, otherwise if an operator changes the table. Then another attempt with this token could insert a row whose part may be in
-   *   flight as well.
+   * @returns whether the parts may be sent: the token is consumed, or cannot be used because its rows are rejected for good
    */
   async #consumeToken(token: string, missing: readonly Row[]): Promise<boolean> {
     let isCertain = true
@@ -342,14 +334,14 @@ export class BatchSplitter {
   }
 
   /**
-   * Consumes a token with the first row of a partition that ClickHouse accepts.
-   *
-   * @returns whether the token is consumed, or cannot be used because its rows are rejected for good
+   * Consumes a token with the first row of a partition that ClickHouse accepts. If it rejects them, the cause may pass: with an unknown code
+   * by itself, otherwise if an operator changes the table. Then another attempt with this token could insert a row whose part may be in
+   * flight as well.
    */
   async #consumeIn(token: string, rows: readonly Row[]): Promise<boolean> {
     let hasSuspects = false
     for (const row of rows.slice(0, CONSUMING_ROWS_MAX)) {
-      const rejection = await this.#consumeWith(token, [row])
+      const rejection = await this.#send(token, [row], queryIds.consumedToken(token))
       if (rejection === undefined) {
         // The query is wrong about this row, or the table was changed since.
         if (this.#found.has(row.id)) this.#found = new Map()
@@ -365,16 +357,9 @@ export class BatchSplitter {
   }
 
   /**
-   * Consumes the token of rows that are to be inserted in parts: inserts some of the rows with it. From then on, ClickHouse ignores every
-   * other insert with this token in the partitions of these rows, whichever worker sent it and whenever it arrives. In a partition for
-   * which ClickHouse has the token already, nothing is inserted.
-   *
-   * @returns the error with which ClickHouse rejects the rows, if it does
+   * Sends rows once. An insert of some rows of a range with the token of the range consumes it: from then on, ClickHouse ignores every other
+   * insert with this token in the partitions of these rows. If it has the token already, it inserts nothing.
    */
-  #consumeWith(token: string, rows: readonly Row[]): Promise<Error | undefined> {
-    return this.#send(token, rows, queryIds.consumedToken(token))
-  }
-
   #send(token: string, rows: readonly Row[], queryId?: string): Promise<Error | undefined> {
     const frames = framesOf(rows)
     const send = (): Promise<void> => this.#deps.rowInserter.send(frames, token, this.#onUnanswered, queryId)
@@ -455,14 +440,10 @@ export class BatchSplitter {
   }
 }
 
-function groupsOf(rows: readonly Row[], rowsMax = ALONE_ROWS_MAX): Row[][] {
-  return Array.from({ length: Math.ceil(rows.length / rowsMax) }, (_, i) =>
-    rows.slice(i * rowsMax, (i + 1) * rowsMax),
-  )
-}
-
 function framesOf(rows: readonly Row[]): Buffer[] {
-  return groupsOf(rows, FRAME_ROWS_MAX).map((group) => compressRows(group.map(({ text }) => text).join('')))
+  return Array.from(inPortions(rows, FRAME_ROWS_MAX), (portion) =>
+    compressRows(portion.map(({ text }) => text).join('')),
+  )
 }
 
 function isAboutRows(failure: InsertFailure): boolean {

@@ -147,8 +147,8 @@ export class BatchStages {
   }
 
   /**
-   * Parts of a split batch may be in flight. The token of a rejected row cannot be consumed: if ClickHouse accepts the row later, because
-   * the table was changed, only after some time it is certain that no earlier attempt will store it.
+   * Parts of a split batch may be in flight. The token of a rejected row cannot be consumed, so only after some time it is certain that no
+   * earlier attempt will store it.
    */
   #mustWait({ unsettledUntilMs }: Recovery, splits: ReadonlySet<string>): boolean {
     return splits.size > 0 && this.#deps.clock.nowMs() < unsettledUntilMs

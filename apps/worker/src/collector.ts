@@ -8,10 +8,8 @@ export interface CollectorLimits {
 }
 
 /**
- * Collects chunks into batches. It has no clock, timer or network: the time is an argument.
- *
- * Empty → collecting (the first chunk arrived) → due (chunks, rows or bytes are full, the first chunk waited long enough, or `flush` was
- * called) → taken by the caller. Chunks that did not fit stay, and are collecting.
+ * Collects chunks into batches. Empty → collecting (the first chunk arrived) → due (chunks, rows or bytes are full, the first chunk waited long
+ * enough, or `flush` was called) → taken by the caller. Chunks that did not fit stay, and are collecting.
  */
 export class Collector {
   readonly #limits: CollectorLimits

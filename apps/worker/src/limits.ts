@@ -12,20 +12,11 @@ export const workerLimits = {
   insertsInFlightMax: 2,
   /** Batches in memory that need more than one insert, of all shards: recovered and rejected ones. They have their own slots. */
   repairsInFlightMax: 2,
-  /**
-   * Batches per shard that wait for a repair. Only their ids are in memory. Above it, the shard fetches nothing: nearly all of its
-   * batches have rows that ClickHouse rejects.
-   */
+  /** Batches per shard that wait for a repair. Only their ids are in memory. Above it, the shard fetches nothing. */
   repairsWaitingMax: 64,
-  /**
-   * An insert that is silent for this long is given up, and retried with the same token, even if ClickHouse still runs it. An insert
-   * that ClickHouse does not run is given up sooner (`watchLimits`).
-   */
+  /** An insert that is silent for this long is given up, and retried with the same token, even if ClickHouse still runs it. */
   insertTimeoutMs: 60_000,
-  /**
-   * How long after its failure an insert that was given up may still arrive at ClickHouse. No single row is dead-lettered before this
-   * time is over. The kernel sends the data of a closed connection again for about 100 s.
-   */
+  /** How long after its failure an insert that was given up may still arrive at ClickHouse: assumption 4 of docs/exactly-once.md. */
   insertLingerMaxMs: 120_000,
   /** A claim that takes longer leaves its insert slot to others. Redis responds within milliseconds, or it is unavailable. */
   claimMaxMs: 2_000,
@@ -34,17 +25,11 @@ export const workerLimits = {
   /** One step of a repair at Redis. A shard whose Redis is unavailable must not keep a slot for repairs. */
   repairStepMaxMs: 10_000,
   retry: { baseMs: 100, maxMs: 5_000 },
-  /**
-   * A worker none of whose inserts has succeeded for this long returns all of its chunks, so that a healthy worker can insert them.
-   * Long enough for a restart of ClickHouse, after which no worker needs to look up what was stored.
-   */
+  /** A worker none of whose inserts has succeeded for this long returns all of its chunks. Long enough for a restart of ClickHouse. */
   giveUpMs: 10_000,
   /** The time from one probe of such a worker to the next. */
   probeIntervalMs: 5_000,
-  /**
-   * A row that ClickHouse rejects with an unknown code is dead-lettered after this time. The code may be about the table, and an operator
-   * can repair the table meanwhile.
-   */
+  /** A row that ClickHouse rejects with an unknown code is dead-lettered after this time. An operator may repair the table meanwhile. */
   unknownRejectionMs: 180_000,
   /** The wait before a batch with such rows is retried. */
   suspendedRetryMs: 20_000,
@@ -52,10 +37,7 @@ export const workerLimits = {
   repairRetryMs: 1_000,
   /** This long before the deadline of a shutdown, attempts to insert end, and their chunks are requeued, which takes milliseconds. */
   requeueMs: 2_000,
-  /**
-   * This long before the deadline, or after half of it, chunks that could not be requeued are left behind, and connections are closed. That
-   * takes up to half a second if Redis does not respond.
-   */
+  /** This long before the deadline, or after half of it, chunks that could not be requeued are left behind, and connections are closed. */
   closeMs: 1_500,
   /** One query about the state of the queues. */
   reportTimeoutMs: 2_000,

@@ -3,20 +3,20 @@ import {
   type ClickHouseError,
   ClickHouseClock,
   connectClickHouse,
-  DeadLetters,
+  deadLetterWriter,
   DeadLetterStore,
   describeError,
   FrameInserter,
   installations,
   QueryWatch,
-  RowCheck,
+  rowChecker,
   RowInserter,
-  StoredRows,
+  storedRowFinder,
   watchLimits,
 } from '@sluice/clickhouse'
 import { isCopy, Reporting, RetryRequests, runCopies } from '@sluice/ops'
 import {
-  BatchLedger,
+  batchLedger,
   ChunkConsumer,
   FetchMonitor,
   lateInserts,
@@ -25,7 +25,6 @@ import {
   ShardCount,
 } from '@sluice/queue'
 import { Registry, RegistryCheck } from '@sluice/projects'
-import { IdSource } from '@sluice/rows'
 import {
   createLogger,
   processClock as clock,
@@ -123,13 +122,10 @@ await runProcess({
     const stopping = new AbortController()
     const { signal } = stopping
     const retrier = new Retrier({ logger, signal, clock, random: Math.random, events })
-    // Ids of batches and dead letters only need to be unique, and nothing reads the time in them.
-    const idSource = new IdSource(Date.now)
-    const makeId = (): string => idSource.next()
     const queries = observeQueries(events, clock, {
       beforeAttempt: () => clickhouseClock.check(),
       frameInserter: new FrameInserter(clickhouse, watch),
-      storedRows: new StoredRows(clickhouse, wallMs, watch),
+      storedRows: storedRowFinder(clickhouse, wallMs, watch),
     })
     const insertOnce = {
       areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
@@ -148,7 +144,7 @@ await runProcess({
 
     const heldChunks = (): number => shards.heldChunks
     const openQueue = (names: QueueNames): ShardQueue => ({
-      ledger: new BatchLedger(durable, names),
+      ledger: batchLedger(durable, names),
       consumer: new ChunkConsumer({
         redis,
         durable,
@@ -162,12 +158,11 @@ await runProcess({
     const dependencies: ShardDependencies = {
       config,
       rowInserter: new RowInserter({ ...insertOnce, ...queries }),
-      rowCheck: new RowCheck(clickhouse, watch),
-      deadLetters: new DeadLetters({
+      rowCheck: rowChecker(clickhouse, watch),
+      deadLetters: deadLetterWriter({
         ...insertOnce,
         client: clickhouse,
         watch,
-        makeId,
         wallMs,
       }),
       health,
@@ -181,7 +176,7 @@ await runProcess({
       signal,
       retrier,
       events,
-      makeId,
+      makeId: randomUUID,
       workerId,
       clock,
       fetchLimits,

@@ -34,12 +34,7 @@ export function isFinal(error: unknown): boolean {
 const ourErrors = [RequeueError, UndeliverableError, TokenWithoutRowsError]
 const finalErrors = [...ourErrors, TypeError, RangeError, ReferenceError, AssertionError]
 
-/**
- * Makes one attempt to insert.
- *
- * @param isRejection which failures are rejections. By default, all that a retry does not resolve
- * @returns the error, if it is a rejection. Others are thrown, to be retried
- */
+/** Makes one attempt to insert. Returns the error, if it is a rejection. Others are thrown, to be retried. */
 export async function rejectionOf(
   run: () => Promise<void>,
   isRejection = (failure: InsertFailure): boolean => failure !== 'transient',
@@ -73,10 +68,7 @@ export class Retrier {
     this.#options = options
   }
 
-  /**
-   * Why each operation that is being retried failed last. Each operation counts by itself: the success of one says nothing about
-   * another, even if both use the same server.
-   */
+  /** Why each operation that is being retried failed last. The success of one says nothing about another. */
   get failures(): string[] {
     return [...new Set(this.#failing.values())]
   }
@@ -85,7 +77,7 @@ export class Retrier {
    * Runs an operation until it succeeds.
    *
    * @param failureMessage logged for each failed attempt
-   * @param giveUp the signal that ends the attempts, if it is aborted. The first attempt is made in any case.
+   * @param giveUp ends the attempts. The first attempt is made in any case
    * @throws RequeueError after `giveUp`, or when the process stops; an error for which `isFinal` is true
    */
   async retry<T>(

@@ -42,9 +42,7 @@ export interface ShardOptions {
 
 /**
  * Delivers one shard's queue: fetches chunks in rounds, collects them into batches, and delivers each batch when it is due and an insert
- * slot is free. Meanwhile the batch grows.
- *
- * Running → stopping (`stop`: fetches no more, delivers what is collected without waiting for more) → stopped (holds nothing).
+ * slot is free. Running → stopping (fetches no more, delivers what is collected without waiting for more) → stopped (holds nothing).
  */
 export class Shard {
   readonly #options: ShardOptions

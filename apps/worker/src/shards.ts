@@ -23,8 +23,8 @@ export type ShardDependencies = Omit<
 >
 
 /**
- * Starts the delivery of one shard's queue. Its batches only have chunks of this queue, and their records are next to it. It shares
- * nothing with other shards but the limits, so that a shard whose Redis is unavailable does not block the others.
+ * Starts the delivery of one shard's queue. It shares nothing with other shards but the limits, so that a shard whose Redis is unavailable
+ * does not block the others.
  *
  * @param shard its number, for events
  */
@@ -47,8 +47,8 @@ export interface ServedShardsOptions {
 }
 
 /**
- * The shards that this worker serves: the shards of its setting, and all others that were ever in use. It learns of the others from Redis,
- * at the start and then every few seconds, and serves them from then on. They are retired, or this worker has an old setting.
+ * The shards that this worker serves: those of its setting, and all others that were ever in use. They are retired, or this worker has an old
+ * setting. It learns of them from Redis, at the start and then every few seconds.
  */
 export class ServedShards {
   readonly #options: ServedShardsOptions

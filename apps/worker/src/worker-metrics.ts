@@ -12,7 +12,6 @@ const RETRIED_STEPS_MAX = 20
 const INSERT_BUCKETS_S = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 /** From a batch that did not wait to a backlog of a day. */
 const LAG_BUCKETS_S = [0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400]
-const ROWS_BUCKETS = [1, 10, 100, 1_000, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000]
 
 /** The state of a worker that metrics show. */
 export interface WorkerState {
@@ -40,10 +39,6 @@ export function exportWorker(
     Number(isInserting()),
   )
   const recentLag = new LagWindow(monotonicMs)
-  const batchRows = metrics.histogram(
-    { name: 'sluice_batch_rows', help: 'Rows of each batch that was stored.' },
-    ROWS_BUCKETS,
-  )
   const lag = metrics.histogram(
     {
       name: 'sluice_lag_seconds',
@@ -52,7 +47,6 @@ export function exportWorker(
     LAG_BUCKETS_S,
   )
   events.on('batch stored', (chunks) => {
-    batchRows(chunks.reduce((sum, { rows }) => sum + rows, 0))
     const nowMs = wallMs()
     for (const { id } of chunks) {
       const seconds = Math.max(0, nowMs - idTimeMs(id)) / 1_000
