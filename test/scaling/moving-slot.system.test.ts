@@ -1,6 +1,14 @@
 import { pause } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
-import { batchLedger, ChunkConsumer, ChunkQueue, encodeChunk, FetchMonitor, queueNames } from '@sluice/queue'
+import {
+  batchLedger,
+  chunkConsumer,
+  type ChunkConsumer,
+  ChunkQueue,
+  encodeChunk,
+  FetchMonitor,
+  queueNames,
+} from '@sluice/queue'
 import { namedRows } from '@sluice/rows/testing'
 import { closeRedis, connectRedis, createLogger, type RedisConnection, plainRedis } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
@@ -53,7 +61,7 @@ afterEach(async () => {
 
 function openConsumer(lockDurationMs: number): ChunkConsumer {
   const fetchMonitor = new FetchMonitor(() => performance.now())
-  return new ChunkConsumer({ redis, names, workerId: randomUUID(), lockDurationMs, logger, fetchMonitor })
+  return chunkConsumer({ redis, names, workerId: randomUUID(), lockDurationMs, logger, fetchMonitor })
 }
 
 /** Begins to move the slot of the queue. These keys stay where they are, and all others are moved. */
@@ -112,7 +120,7 @@ it('a queue whose slot has moved is delivered', async () => {
   await endMove(move)
   expect(await consumer.finish(batch, 0)).toBe(true)
   const fetch = await consumer.fetch(1, { isBusy: false })
-  expect(fetch.turn === 'mine' && fetch.chunks.map(({ id }) => id)).toEqual(['four'])
+  expect(fetch?.chunks.map(({ id }) => id)).toEqual(['four'])
   await consumer.requeue(['three', 'four'], 'front')
   expect(await redis.lrange(names.waitKey, 0, -1)).toHaveLength(2)
 })

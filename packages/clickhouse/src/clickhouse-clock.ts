@@ -29,13 +29,6 @@ export interface ClickHouseClockOptions {
   readonly watch: QueryWatcher
 }
 
-interface Measurement {
-  /** ClickHouse's clock minus the monotonic clock. */
-  readonly offsetMs: number
-  readonly roundTripMs: number
-  readonly sentAtMs: number
-}
-
 /**
  * Compares the clocks of ClickHouse and Redis every five seconds. The API stamps rows by the clock of Redis, and ClickHouse drops
  * them by its own: with a clock that is far ahead, it drops rows that it has just acknowledged.
@@ -44,7 +37,8 @@ interface Measurement {
  */
 export class ClickHouseClock {
   readonly #options: ClickHouseClockOptions
-  #last: Measurement | undefined
+  /** The last measurement. The offset is ClickHouse's clock minus the monotonic clock. */
+  #last: { readonly offsetMs: number; readonly roundTripMs: number; readonly sentAtMs: number } | undefined
   #measuring: Promise<void> | undefined
   #task: PeriodicTask | undefined
 

@@ -3,7 +3,7 @@ import { parseObject } from '@sluice/runtime'
 import { hash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import { readRows } from './client.ts'
-import { classifyInsertError, TokenWithoutRowsError } from './insert-errors.ts'
+import { STILL_RUNNING, TokenWithoutRowsError } from './insert-errors.ts'
 import { publicReason } from './dead-letters.ts'
 import { InsertOnce, REPLACEMENTS_MAX } from './insert-once.ts'
 import { queryIds } from './query-watch.ts'
@@ -36,8 +36,6 @@ const COLUMNS = `id, formatDateTime(failed_at, '%FT%T.%fZ', 'UTC') AS failedAt, 
 /** Dead letters retried by one command. Each is a separate insert. */
 const RETRY_MAX = 10_000
 
-const STILL_RUNNING = 'QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING'
-
 /** Lists, retries and removes dead letters. */
 export class DeadLetterStore {
   readonly #client: ClickHouseClient
@@ -51,10 +49,8 @@ export class DeadLetterStore {
   /** Newest first. */
   async list(projectId: string | undefined, limit: number): Promise<StoredDeadLetter[]> {
     const condition = projectId === undefined ? '' : 'WHERE project_id = {projectId: String}'
-    return this.#select(`${condition} ORDER BY failed_at DESC, id LIMIT {limit: UInt32}`, {
-      projectId,
-      limit,
-    })
+    const rest = `${condition} ORDER BY failed_at DESC, id LIMIT {limit: UInt32}`
+    return this.#select(rest, { projectId, limit })
   }
 
   /** How many there are, and how many of them were stored since midnight, UTC. */
@@ -90,11 +86,10 @@ export class DeadLetterStore {
     // On a cluster, a lookup may reach a replica that lags. A replacement token would then store the row twice.
     const replacementsMax = (await this.#isReplicated()) ? 0 : REPLACEMENTS_MAX
     const outcomes: RetryOutcome[] = []
-    for (const letter of letters)
-      outcomes.push({
-        id: letter.id,
-        rejection: await late((receivedMs) => this.#retryOne(letter, receivedMs, replacementsMax)),
-      })
+    for (const letter of letters) {
+      const rejection = await late((receivedMs) => this.#retryOne(letter, receivedMs, replacementsMax))
+      outcomes.push({ id: letter.id, rejection })
+    }
     return outcomes
   }
 
@@ -106,13 +101,12 @@ export class DeadLetterStore {
       `SELECT toString(count()) AS count FROM ${deadLettersTable} WHERE ${condition}`,
       parameters,
     )
-    await this.#client.command({
-      query: `DELETE FROM ${deadLettersTable} WHERE ${condition}`,
-      query_params: parameters,
-    })
+    const query = `DELETE FROM ${deadLettersTable} WHERE ${condition}`
+    await this.#client.command({ query, query_params: parameters })
     return Number(found?.count ?? 0)
   }
 
+  /** @returns why it was rejected */
   async #retryOne(
     letter: StoredDeadLetter,
     receivedMs: () => number,
@@ -139,22 +133,15 @@ export class DeadLetterStore {
         },
       },
       // The row is looked up after the insert in any case. Otherwise a token without its row would lose the row.
-      {
-        areTokensAtomic: false,
-        sleep: this.#sleep,
-        beforeAttempt: () => Promise.resolve(),
-        onTokenWithoutRows: () => undefined,
-      },
+      { areTokensAtomic: false, sleep: this.#sleep, beforeAttempt: () => Promise.resolve() },
     )
     try {
       await insert.run()
     } catch (error) {
       if (error instanceof TokenWithoutRowsError) return 'inserted, but not found afterwards'
       if (!(error instanceof ClickHouseError)) throw error
-      const { code } = classifyInsertError(error)
-      return code === STILL_RUNNING
-        ? 'another retry of it is running'
-        : `${error.type ?? 'code'} ${error.code}`
+      if (error.code === STILL_RUNNING) return 'another retry of it is running'
+      return `${error.type ?? 'code'} ${error.code}`
     }
     await this.#remove(letter)
     return undefined
@@ -171,14 +158,10 @@ export class DeadLetterStore {
   async #isStored(key: LetterKey): Promise<boolean> {
     // The sorting key is (project_id, timestamp), and a partition has the rows of one day of expiry. With all of these columns,
     // ClickHouse reads one granule; with the first alone, all rows of the project.
-    const conditions = [
-      'project_id = {projectId: String}',
-      'id = toUUIDOrZero({id: String})',
-      ...(key.timestamp === undefined
-        ? []
-        : ["timestamp = parseDateTime64BestEffortOrZero({timestamp: String}, 6, 'UTC')"]),
-      ...(key.expiresOn === undefined ? [] : ['expires_on = {expiresOn: Date}']),
-    ]
+    const conditions = ['project_id = {projectId: String}', 'id = toUUIDOrZero({id: String})']
+    if (key.timestamp !== undefined)
+      conditions.push("timestamp = parseDateTime64BestEffortOrZero({timestamp: String}, 6, 'UTC')")
+    if (key.expiresOn !== undefined) conditions.push('expires_on = {expiresOn: Date}')
     const rows = await this.#rows(`SELECT 1 FROM ${logsTable} WHERE ${conditions.join(' AND ')} LIMIT 1`, {
       ...key,
     })

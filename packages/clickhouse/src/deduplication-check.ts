@@ -30,11 +30,11 @@ export async function checkDeduplication(
     }
     await insertStream(client, watch, queryIds.deduplicationCheck(randomUUID()), params, () => [body])
   }
-  await insert('Native', nativeBlock([retried, retried]), retried)
-  await insert('Native', nativeBlock([retried, retried]), retried)
+  await insert('Native', twice(retried), retried)
+  await insert('Native', twice(retried), retried)
   await insert('TabSeparated', Buffer.from(`${retried}\n`), retried)
   await insert('TabSeparated', Buffer.from(`${consumed}\n`), consumed)
-  await insert('Native', nativeBlock([consumed, consumed]), consumed)
+  await insert('Native', twice(consumed), consumed)
   const [row] = await lookUp<{ rows: number }>(client, watch, {
     query: `SELECT toUInt32(count()) AS rows FROM ${TABLE} WHERE token IN ({retried: String}, {consumed: String})`,
     query_params: { retried, consumed },
@@ -44,13 +44,8 @@ export async function checkDeduplication(
     throw new DeduplicationError('ClickHouse stores rows whose token was used (docs/exactly-once.md)')
 }
 
-/** A block of the column `token` in the format Native. */
-function nativeBlock(tokens: readonly string[]): Buffer {
-  const [columns, rows] = [1, tokens.length]
-  return Buffer.concat([Buffer.of(columns, rows), ...['token', 'String', ...tokens].map(nativeText)])
-}
-
-/** A string of at most 127 bytes. */
-function nativeText(value: string): Buffer {
-  return Buffer.concat([Buffer.of(value.length), Buffer.from(value)])
+/** A block in the format Native: one column, and two rows with a token. Before each string is its length. */
+function twice(token: string): Buffer {
+  const texts = ['token', 'String', token, token]
+  return Buffer.from(`\u0001\u0002${texts.map((text) => String.fromCharCode(text.length) + text).join('')}`)
 }

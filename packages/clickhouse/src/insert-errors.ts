@@ -5,8 +5,7 @@ export { ClickHouseError } from '@clickhouse/client'
 /**
  * How to handle a failed insert:
  * - `transient`: the error will pass; the same insert is retried forever
- * - `too_big`: the insert may succeed with fewer rows; the batch is split, and a single row is retried forever, except for
- *   TokenWithoutRowsError
+ * - `too_big`: the insert may succeed with fewer rows; the batch is split
  * - `poison`: ClickHouse rejects the rows themselves; the batch is split down to the invalid rows, which are dead-lettered
  * - `unknown`: ClickHouse's code is not listed, and it may have to be. The rows may be the cause, or the server
  */
@@ -28,9 +27,8 @@ const codes: Readonly<Record<Exclude<InsertFailure, 'unknown'>, string>> = {
     676 CANNOT_PARSE_IPV6, 691 UNKNOWN_ELEMENT_OF_ENUM`,
   too_big: '158 TOO_MANY_ROWS, 173 CANNOT_ALLOCATE_MEMORY, 241 MEMORY_LIMIT_EXCEEDED, 307 TOO_MANY_BYTES',
   /**
-   * First, an operator must change the tables, the settings or the user: no row is at fault, and all rows wait. Then an earlier attempt is
-   * still running (216). Then the state of the server, and of a cluster: fewer replicas are available than a quorum needs (285), or an
-   * earlier insert waits for its quorum (286).
+   * First, an operator must change the tables, the settings or the user. Then an earlier attempt is still running (216). Then the state of the
+   * server, and of a cluster: fewer replicas are available than a quorum needs (285), or an earlier insert waits for its quorum (286).
    */
   transient: `
     8 THERE_IS_NO_COLUMN, 10 NOT_FOUND_COLUMN_IN_BLOCK, 16 NO_SUCH_COLUMN_IN_TABLE,
@@ -81,6 +79,8 @@ export function classifyInsertError(error: unknown): ClassifiedError {
 }
 
 export const VIOLATED_CONSTRAINT = '469'
+/** ClickHouse's code while an earlier attempt runs: nothing was done. ClickHouse is slow, and works. */
+export const STILL_RUNNING = '216'
 /**
  * The constraint of migrations/0004-expiry.sql: some rows have expired by ClickHouse's clock. The next attempt looks up which rows are to
  * be inserted: it skips those that have expired by Redis' clock as well. The others wait until the clock of ClickHouse is right.

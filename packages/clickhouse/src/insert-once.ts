@@ -1,9 +1,7 @@
-import { ClickHouseError, TokenWithoutRowsError } from './insert-errors.ts'
+import { ClickHouseError, STILL_RUNNING, TokenWithoutRowsError } from './insert-errors.ts'
 
 /** Far longer than a server takes from the record of a token to the rows. After it, an insert that began has succeeded or failed. */
 export const SETTLE_MS = 2_000
-/** QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING: nothing was done. */
-const STILL_RUNNING = '216'
 
 /** What is to be stored exactly once. */
 export interface InsertTarget<T> {
@@ -31,8 +29,6 @@ export interface InsertOnceOptions {
   /** Whether ClickHouse records a token and its rows in one step, as replicated tables do. */
   readonly areTokensAtomic: boolean
   readonly sleep: (ms: number) => Promise<unknown>
-  /** Called when ClickHouse has a token but not its rows. */
-  readonly onTokenWithoutRows: (token: string) => void
   /** Called if ClickHouse has everything although it answered the last attempt with an error. */
   readonly onStoredDespiteError?: (error: ClickHouseError) => void
 }
@@ -81,7 +77,7 @@ export class InsertOnce<T> {
   }
 
   async #insertMissing(): Promise<void> {
-    const { areTokensAtomic, sleep, onTokenWithoutRows, onStoredDespiteError } = this.#options
+    const { areTokensAtomic, sleep, onStoredDespiteError } = this.#options
     const { token, replacementsMax } = this.#target
     if (await this.#target.isRunning?.()) throw new StillRunningError('wait for the earlier attempt')
     let missing = await this.#target.findMissing()
@@ -97,7 +93,6 @@ export class InsertOnce<T> {
       await sleep(SETTLE_MS)
       missing = await this.#target.findMissing()
       if (missing.length === 0) return
-      onTokenWithoutRows(token)
       if (replacement > replacementsMax) throw new TokenWithoutRowsError(token)
       await this.#insert(missing, `${token}/again/${replacement}`)
     }

@@ -33,13 +33,10 @@ export const watchLimits = {
  * an attempt while an earlier one is still running (error 216).
  */
 export const queryIds = {
-  /** An insert of rows. */
   rows: (token: string) => `sluice/rows/${token}`,
   /** The insert of a row that consumes a token. The insert with this token has another id: this one must not wait for it. */
   consumedToken: (token: string) => `sluice/token/${token}`,
-  /** An insert of a dead letter. */
   deadLetter: (token: string) => `sluice/dead-letter/${token}`,
-  /** The retry of a dead letter: an insert of its row. */
   deadLetterRetry: (letterId: string) => `sluice/dead-letter-retry/${letterId}`,
   /** A lookup, or a query of the clock. Each has another id. */
   lookup: (id: string) => `sluice/lookup/${id}`,

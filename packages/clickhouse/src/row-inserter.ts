@@ -38,11 +38,10 @@ export class FrameInserter {
   }
 
   /**
-   * Inserts the rows of several zstd frames as one insert. Resolves when ClickHouse has acknowledged it.
+   * Inserts the rows of several frames as one insert. Resolves when ClickHouse has acknowledged it.
    *
    * @param token ClickHouse ignores the insert if it remembers the token
-   * @param queryId ClickHouse rejects the insert while a query with this id is running. By default, one for the token
-   * @throws errors for `classifyInsertError`
+   * @param queryId ClickHouse rejects the insert while a query with this id is running
    */
   async insert(frames: readonly Buffer[], token: string, queryId = queryIds.rows(token)): Promise<void> {
     const isBlock = frames.length > 0 && frames.every(isOfBlocks)
@@ -133,6 +132,8 @@ export interface RowInserterOptions extends InsertOnceOptions {
   readonly storedRows: Pick<StoredRows, 'find'>
 }
 
+type Insert = [frames: readonly Buffer[], token: string, onUnanswered: () => void, queryId?: string]
+
 /** Inserts frames of rows exactly once. `onUnanswered` is called when an attempt fails without a response from ClickHouse: it may still commit. */
 export class RowInserter {
   readonly #options: RowInserterOptions
@@ -168,22 +169,12 @@ export class RowInserter {
   }
 
   /** Makes one attempt to insert frames, without a lookup before or after it. */
-  async send(
-    frames: readonly Buffer[],
-    token: string,
-    onUnanswered: () => void,
-    queryId?: string,
-  ): Promise<void> {
+  async send(...insert: Insert): Promise<void> {
     await this.#options.beforeAttempt()
-    await this.#insert(frames, token, onUnanswered, queryId)
+    await this.#insert(...insert)
   }
 
-  async #insert(
-    frames: readonly Buffer[],
-    token: string,
-    onUnanswered: () => void,
-    queryId?: string,
-  ): Promise<void> {
+  async #insert(...[frames, token, onUnanswered, queryId]: Insert): Promise<void> {
     try {
       await this.#options.frameInserter.insert(frames, token, queryId)
     } catch (error) {

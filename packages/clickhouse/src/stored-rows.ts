@@ -25,12 +25,7 @@ export function storedRowFinder(
   watch: Pick<QueryWatcher, 'run'>,
 ) {
   function findSome(keys: readonly RowKey[]): Promise<{ id: string }[]> {
-    const tuples = keys.map(({ projectId, timestamp, id, expiresOn }) => [
-      projectId,
-      timestamp,
-      id,
-      expiresOn,
-    ])
+    const tuples = keys.map((key) => [key.projectId, key.timestamp, key.id, key.expiresOn])
     const times = keys.map(({ receivedAt }) => receivedAt).toSorted()
     return lookUp<{ id: string }>(client, watch, {
       // The sorting key (project_id, timestamp) leads to one granule per row, however large the table is. If a client sends many

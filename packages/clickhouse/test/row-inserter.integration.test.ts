@@ -1,6 +1,6 @@
 import { compressRows } from '@sluice/rows'
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { classifyInsertError, type ClickHouseError, TokenWithoutRowsError } from '../src/insert-errors.ts'
 import { REPLACEMENTS_MAX } from '../src/insert-once.ts'
 import { FrameInserter, RowInserter } from '../src/row-inserter.ts'
@@ -14,15 +14,7 @@ const rowInserter = new RowInserter({
   frameInserter,
   storedRows: storedRowFinder(clickhouse, Date.now, unwatched),
   ...insertOptions,
-  onTokenWithoutRows: (token) => withoutRows.push(token),
 })
-/** The tokens that were reported without their rows, in one test. */
-let withoutRows: string[]
-
-beforeEach(() => {
-  withoutRows = []
-})
-
 afterAll(() => clickhouse.close())
 
 /** Rows with these retentions. By default they have two days of expiry, so that ClickHouse makes two parts of them. */
@@ -39,21 +31,17 @@ const lastDay = new Date(Date.now() + 32 * 86_400_000).toISOString().slice(0, 10
 it.each([
   ['rows', 'true', 0],
   ['the rows of one part', `expires_on = '${lastDay}'`, 2],
-])(
-  'reports that ClickHouse has the token without %s, and inserts nothing with it',
-  async (_what, lost, left) => {
-    const [projectId, token] = [randomUUID(), randomUUID()]
-    const frames = [makeFrame(projectId)]
-    await frameInserter.insert(frames, token)
-    await loseRows(clickhouse, logsTable, projectId, lost)
-    expect(await count(projectId)).toBe(left)
-    const attempts = rowInserter.prepare(frames, token, true)
-    for (let times = 0; times < 2; times += 1)
-      await expect(attempts.run()).rejects.toThrow(TokenWithoutRowsError)
-    expect(await count(projectId)).toBe(left)
-    expect(withoutRows).toEqual([token, token])
-  },
-)
+])('fails if ClickHouse has the token without %s, and inserts nothing with it', async (_what, lost, left) => {
+  const [projectId, token] = [randomUUID(), randomUUID()]
+  const frames = [makeFrame(projectId)]
+  await frameInserter.insert(frames, token)
+  await loseRows(clickhouse, logsTable, projectId, lost)
+  expect(await count(projectId)).toBe(left)
+  const attempts = rowInserter.prepare(frames, token, true)
+  for (let times = 0; times < 2; times += 1)
+    await expect(attempts.run()).rejects.toThrow(TokenWithoutRowsError)
+  expect(await count(projectId)).toBe(left)
+})
 
 it('inserts a single row if ClickHouse has its token without it', async () => {
   const [projectId, token] = [randomUUID(), randomUUID()]
@@ -63,7 +51,6 @@ it('inserts a single row if ClickHouse has its token without it', async () => {
   const attempts = rowInserter.prepare([frame], token, true, undefined, REPLACEMENTS_MAX)
   for (let times = 0; times < 2; times += 1) await attempts.run()
   expect(await count(projectId)).toBe(1)
-  expect(withoutRows).toEqual([token])
 })
 
 it.each([

@@ -33,7 +33,6 @@ export const insertOptions: InsertOnceOptions = {
   areTokensAtomic: false,
   sleep: () => Promise.resolve(),
   beforeAttempt: () => Promise.resolve(),
-  onTokenWithoutRows: () => undefined,
 }
 
 /** Sends queries without watching them. */

@@ -13,14 +13,8 @@ const EXISTS_KEYS_MAX = 1_000
 export interface StoredBatch {
   readonly id: string
   readonly members: readonly string[]
-  /** What became of its rows. Undefined if it is confirmed already. */
-  readonly rows?: StoredBatchRows | undefined
-}
-
-/** How many rows of a batch are in the table of logs, and how many in the table of dead letters. */
-export interface StoredBatchRows {
-  readonly inserted: number
-  readonly deadLettered: number
+  /** How many of its rows are in the table of logs, and in the table of dead letters. Undefined if it is confirmed already. */
+  readonly rows?: { readonly inserted: number; readonly deadLettered: number }
 }
 
 /**
@@ -30,14 +24,9 @@ export interface StoredBatchRows {
  * last run, the ids of all chunks of the batch. Returns 0, and changes nothing, if another repair of the batch has begun: the caller may
  * have taken an ignored insert for a successful one. A second run changes nothing.
  *
- * The first run persists that the batch is stored, before it completes a job. A batch without a record was released, or its record
- * has expired. Both happen only after its confirmation.
- *
- * A job that another worker has locked is left to that worker. If a lock has expired and no other worker has locked the job, it is
- * completed, since its batch is confirmed.
- *
- * The records are never kept longer than they were before: a confirmation that arrives after the release must not keep them, since
- * no release would follow it.
+ * The first run persists that the batch is stored, before it completes a job. A batch without a record was released, or its record has expired,
+ * both after its confirmation. A job that another worker has locked is left to that worker. If a lock has expired and no other worker has
+ * locked the job, it is completed. The records are never kept longer than they were before: no release follows a late confirmation.
  */
 const FINISH = `
 ${finisherLua}
@@ -93,6 +82,7 @@ export type FinishBatch = (batch: StoredBatch, repair: number | undefined) => Pr
  */
 export function batchFinisher(redis: DurableRedis, names: QueueNames, jobs: HeldJobs): FinishBatch {
   const script = redis.script<number>(FINISH)
+  const { batchKey, chunkKey, jobKey, totalsKey, receiptsKey, absentKey } = names
   return async ({ id: batchId, members, rows }, repair) => {
     let isFirst = true
     do {
@@ -100,16 +90,9 @@ export function batchFinisher(redis: DurableRedis, names: QueueNames, jobs: Held
       const run = left.slice(0, FINISHED_PER_RUN_MAX)
       const isLast = run.length === left.length
       const records = isFirst || isLast ? members : []
-      const { absentKey, receiptsKey, totalsKey } = names
-      const keys = [
-        names.batchKey(batchId),
-        totalsKey,
-        receiptsKey,
-        absentKey,
-        ...records.map(names.chunkKey),
-      ]
+      const keys = [batchKey(batchId), totalsKey, receiptsKey, absentKey, ...records.map(chunkKey)]
       const args = [
-        names.jobKey(''),
+        jobKey(''),
         isFirst ? 1 : 0,
         isLast ? 1 : 0,
         repair ?? -1,

@@ -69,8 +69,8 @@ function keysOf(script: BullmqScript, ...names: readonly string[]): string {
 }
 
 /**
- * Lua: `newFetcher(base, nowMs, token, lockMs)` returns a function that locks the next job. This function returns the job's id, its data
- * and its frame, which are empty if it has none; nil if no job may be fetched. A job that is due by `nowMs` is no longer delayed.
+ * Lua: `newFetcher(base, nowMs, token, lockMs)` returns a function that locks the next job. It returns the job's id, its data and its frame,
+ * which are empty if it has none; nil if no job may be fetched. A job that is due by `nowMs` is no longer delayed.
  */
 export const fetcherLua = `${embed(moveToActive)}
 local function newFetcher(base, nowMs, token, lockMs)
@@ -120,10 +120,7 @@ local function newFinisher(base, nowMs, target)
   end
 end`
 
-/**
- * Lua: `newRequeuer(base)` returns a function that makes an active job the next one to be fetched. Its parameters: the job's id, the
- * token of its lock. It returns a negative number if it changed nothing.
- */
+/** Lua: `newRequeuer(base)` returns a function that makes an active job, by its id and the token of its lock, the next one to be fetched. */
 export const requeuerLua = `${embed(moveJobFromActiveToWait)}
 local function newRequeuer(base)
   local keys = ${keysOf(moveJobFromActiveToWait, 'active', 'wait', 'stalled', 'paused', 'meta', 'limiter', 'prioritized', 'marker', 'events')}
@@ -145,8 +142,8 @@ local function renewLocks(base, ids, tokens, lockMs)
 end`
 
 /**
- * Lua: `requeueStalled(base, nowMs, countMax, intervalMs)` requeues the active jobs that have no lock, and had none when it ran last.
- * Within the interval, only the first run of all workers does this.
+ * Lua: `requeueStalled(base, nowMs, countMax, intervalMs)` requeues the active jobs that have no lock, and had none when it ran last. Within
+ * the interval, only the first run of all workers does this.
  */
 export const requeueStalledLua = `${embed(moveStalledJobsToWait)}
 local function requeueStalled(base, nowMs, countMax, intervalMs)
@@ -154,9 +151,7 @@ local function requeueStalled(base, nowMs, countMax, intervalMs)
   return moveStalledJobsToWait(keys, {countMax, base, nowMs, intervalMs})
 end`
 
-/**
- * BullMQ's script, and the numbers of its keys and arguments. Others may follow them, so that the script finds its own in place.
- */
+/** BullMQ's script, and the numbers of its keys and arguments. Others may follow them. */
 export const addScript = { lua: addStandardJob.content, keys: 9, args: 3 } as const
 
 requireKeys(addStandardJob, addScript.keys)

@@ -34,12 +34,6 @@ const ROUND_TRIP_MAX_MS = 2_000
 /** The clocks of this process and of Redis drift apart, and in a cluster another server may take over the queue unnoticed. */
 const OFFSET_MAX_AGE_MS = 10_000
 
-/** How far Redis' clock is ahead of the process' clock. */
-interface ClockOffset {
-  readonly ms: number
-  readonly measuredAtMs: number
-}
-
 /** Called when a chunk was added, or its add has failed. After a failure, Redis may have the chunk. */
 export type AddObserver = (chunk: NewChunk, durationMs: number, isAdded: boolean) => void
 
@@ -67,10 +61,10 @@ export class ChunkQueue {
   readonly #onAdd: AddObserver
   readonly #queue: Queue<ChunkData>
   /**
-   * Measured on the current connection, and again by each reply to an add. It is never too small: it assumes that Redis read its
+   * How far Redis' clock is ahead: measured on the current connection, and again by each reply to an add. It is never too small: it assumes that Redis read its
    * clock when the command was sent. It is too large by at most the time that the reply took.
    */
-  #offset: ClockOffset | undefined
+  #offset: { readonly ms: number; readonly measuredAtMs: number } | undefined
   readonly #recordShards: ReturnType<typeof shardRecorder>
   /**
    * Known when the shard was recorded as in use on the current connection. Readers who do not know of the shard may have all entries received

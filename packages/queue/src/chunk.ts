@@ -21,10 +21,7 @@ export interface ChunkData {
   readonly rows: number
   /** Size of the rows in bytes, before compression. */
   readonly bytes: number
-  /**
-   * The W3C `traceparent` of the chunk's span, for the spans of its batch. Only of chunks with a traced request. Nothing else depends on
-   * it, and workers of earlier versions ignore it.
-   */
+  /** The W3C `traceparent` of the chunk's span, for the spans of its batch. Only of chunks with a traced request. Nothing else depends on it. */
   readonly trace?: string | undefined
 }
 
@@ -49,10 +46,7 @@ export interface HeldChunk extends Pick<NewChunk, 'rows' | 'bytes' | 'trace'> {
   readonly frame: Buffer
 }
 
-/**
- * A short name of columns and their order: eight hexadecimal digits. Eight digits are enough, because they only distinguish the few
- * lists of columns that there will ever be.
- */
+/** A short name of columns and their order. It only distinguishes the few lists of columns that there will ever be. */
 export function columnsHash(columns: readonly string[]): string {
   return hash('sha256', columns.join(',')).slice(0, 8)
 }
@@ -62,8 +56,8 @@ const firstColumns = 'd6544c43'
 const ownColumns = columnsHash(rowColumns)
 
 /**
- * Whether this process can insert the rows of a chunk. A row does not contain the names of its columns: rows of another version of Sluice
- * may have as many columns in another order, and ClickHouse would accept them with exchanged values.
+ * Whether this process can insert the rows of a chunk. Rows of another version of Sluice may have as many columns in another order, and
+ * ClickHouse would accept them with exchanged values.
  */
 export function isKnownFormat(v: unknown, columns: unknown): boolean {
   return (v === 1 || v === 2) && (columns ?? firstColumns) === ownColumns
@@ -77,7 +71,8 @@ export function isKnownFormat(v: unknown, columns: unknown): boolean {
 export function encodeChunk(rows: number, blocks: Buffer, trace?: string): NewChunk {
   const block = readJoined(blocks)
   const [bytes, receivedMs, frame] = [blocks.length, earliestReceiptMs(block), compressBlock(block)]
-  return { v: 2, columns: ownColumns, rows, bytes, trace, frame, receivedMs }
+  const chunk = { v: 2, columns: ownColumns, rows, bytes, frame, receivedMs } as const
+  return trace === undefined ? chunk : { ...chunk, trace }
 }
 
 /** A chunk of `encodeChunk` whose rows were received at this time, in ms since 1970, unless they were received later. */
@@ -94,8 +89,7 @@ export function withReceiptFrom(ms: number, chunk: NewChunk): NewChunk {
 /**
  * Reads a job. Another program, or a newer version of this one, may have added it.
  *
- * @param json its data, as Redis stores it
- * @param frame its field `FRAME_FIELD`, if it has one
+ * @param json its data @param frame its field `FRAME_FIELD`, if it has one
  */
 export function readJob(
   id: string,

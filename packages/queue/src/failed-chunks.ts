@@ -8,7 +8,7 @@ import {
 } from '@sluice/runtime'
 import type { Queue } from 'bullmq'
 import { randomUUID } from 'node:crypto'
-import { batchLedger, type BatchLedger, type BatchRecord, RELEASED_TTL_S } from './batch-ledger.ts'
+import { batchLedger, type BatchLedger, RELEASED_TTL_S } from './batch-ledger.ts'
 import { bullmqQueue } from './bullmq-internals.ts'
 import { type ChunkData, FRAME_FIELD, readJob, rowsOfJobData } from './chunk.ts'
 import { type QueueNames, totalsField } from './queue-names.ts'
@@ -58,10 +58,8 @@ interface Shard {
   readonly ledger: BatchLedger
 }
 
-/** A failed job. */
-interface FailedJob {
+interface FailedJob extends Shard {
   readonly id: string
-  readonly shard: Shard
   readonly failedAtMs: number
 }
 
@@ -127,14 +125,15 @@ export class FailedChunks {
         outcomes.set(id, 'missing')
         continue
       }
-      const { names } = job.shard
-      const batch = await this.#batchOf(job)
-      const claimed = batch?.state === 'claimed' ? batch : undefined
-      const others = claimed?.members.filter((member) => chosen.get(member) === undefined) ?? []
+      const { names, ledger } = job
+      const batchId = (await this.#redis.get(names.chunkKey(id))) ?? ''
+      const batch = await ledger.read(batchId)
+      const claimed = batch?.state === 'claimed' ? batch.members : []
+      const others = claimed.filter((member) => chosen.get(member) === undefined)
       const isNeeded = others.length > 0 && (await this.#redis.exists(others.map(names.jobKey))) > 0
       outcomes.set(id, isNeeded ? 'needed' : await this.#remove(job, batch?.state === 'confirmed'))
-      if (claimed !== undefined && !isNeeded)
-        orphaned.push(names.batchKey(claimed.id), ...claimed.members.map(names.chunkKey))
+      if (claimed.length > 0 && !isNeeded)
+        orphaned.push(names.batchKey(batchId), ...claimed.map(names.chunkKey))
     }
     // Earlier, a crash would leave chunks whose batch seems to be confirmed.
     for (const key of orphaned) await this.#redis.expire(key, RELEASED_TTL_S)
@@ -148,10 +147,9 @@ export class FailedChunks {
   /** The failed jobs, at most `limit` per shard if it is given, those that failed last first. */
   async #failedJobs(limit?: number): Promise<FailedJob[]> {
     const perShard = await Promise.all(
-      this.#shards.map(async (shard) => {
-        const { failedKey } = shard.names
-        const reply = await this.#redis.zrevrange(failedKey, 0, (limit ?? 0) - 1, 'WITHSCORES')
-        return pairsOf(reply).map(([id, failedAtMs]) => ({ id, shard, failedAtMs: Number(failedAtMs) }))
+      this.#shards.map(async ({ names, queue, ledger }) => {
+        const reply = await this.#redis.zrevrange(names.failedKey, 0, (limit ?? 0) - 1, 'WITHSCORES')
+        return pairsOf(reply).map(([id, ms]) => ({ names, queue, ledger, id, failedAtMs: Number(ms) }))
       }),
     )
     return perShard.flat().toSorted((a, b) => b.failedAtMs - a.failedAtMs)
@@ -166,13 +164,12 @@ export class FailedChunks {
   async #find(id: string): Promise<FailedJob | undefined> {
     for (const shard of this.#shards) {
       const score = await this.#redis.zscore(shard.names.failedKey, id)
-      if (score !== null) return { id, shard, failedAtMs: Number(score) }
+      if (score !== null) return { ...shard, id, failedAtMs: Number(score) }
     }
     return undefined
   }
 
-  async #read({ id, shard, failedAtMs }: FailedJob): Promise<FailedChunk> {
-    const { names } = shard
+  async #read({ id, names, failedAtMs }: FailedJob): Promise<FailedChunk> {
     const [data, reason] = await this.#redis.hmget(names.jobKey(id), 'data', 'failedReason')
     const batchId = await this.#redis.get(names.chunkKey(id))
     return {
@@ -186,8 +183,7 @@ export class FailedChunks {
   }
 
   async #retry(job: FailedJob): Promise<FailedChunkOutcome> {
-    const { id, shard } = job
-    const { names, queue, ledger } = shard
+    const { id, names, queue, ledger } = job
     const [json, frame = null] = await this.#redis.hmgetBuffer(names.jobKey(id), 'data', FRAME_FIELD)
     if (!json) return 'missing'
     if (readJob(id, json.toString(), frame) === 'damaged') return 'damaged'
@@ -206,20 +202,11 @@ export class FailedChunks {
   }
 
   /** Also while Redis is full: then it is most likely that an operator deletes chunks. */
-  async #remove({ id, shard: { names } }: FailedJob, isStored: boolean): Promise<FailedChunkOutcome> {
+  async #remove({ id, names }: FailedJob, isStored: boolean): Promise<FailedChunkOutcome> {
     const data = isStored ? null : await this.#redis.hget(names.jobKey(id), 'data')
     const rows = rowsOfJobData(data ?? '') ?? 0
     const { absentKey, failedKey, receiptsKey, totalsKey } = names
     const keys = [failedKey, names.jobKey(id), totalsKey, receiptsKey, absentKey]
     return (await this.#purge(keys, [id, rows])) === 1 ? 'removed' : 'missing'
-  }
-
-  async #batchOf({
-    id,
-    shard: { names, ledger },
-  }: FailedJob): Promise<(BatchRecord & { id: string }) | undefined> {
-    const batchId = await this.#redis.get(names.chunkKey(id))
-    const record = batchId === null ? undefined : await ledger.read(batchId)
-    return batchId === null || record === undefined ? undefined : { id: batchId, ...record }
   }
 }

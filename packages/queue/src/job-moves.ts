@@ -41,8 +41,6 @@ ${readClock}
 newFinisher(base, nowMs, 'failed')(ARGV[2], ARGV[3], ARGV[4], ARGV[5])
 return redis.call('ZSCORE', base .. 'failed', ARGV[2]) and 1 or 0`
 
-export type JobMover = ReturnType<typeof jobMover>
-
 /**
  * Moves active jobs to other states, also while Redis is above its `maxmemory`. A job is left unchanged if its lock has expired or another
  * worker has locked it, so each step may be repeated.

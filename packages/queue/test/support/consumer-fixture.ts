@@ -7,7 +7,12 @@ import { afterAll, beforeAll, type MockInstance, onTestFinished, vi } from 'vite
 import { batchLedger, type BatchLedger } from '../../src/batch-ledger.ts'
 import { bullmqQueue } from '../../src/bullmq-internals.ts'
 import { type ChunkData, encodeChunk, FRAME_FIELD, type NewChunk } from '../../src/chunk.ts'
-import { ChunkConsumer, type ChunkConsumerOptions, type Fetch } from '../../src/chunk-consumer.ts'
+import {
+  chunkConsumer,
+  type ChunkConsumer,
+  type ChunkConsumerOptions,
+  type Fetch,
+} from '../../src/chunk-consumer.ts'
 import { ChunkQueue } from '../../src/chunk-queue.ts'
 import { FetchMonitor } from '../../src/fetch-monitor.ts'
 import { chunkJobName, type QueueNames, queueNames } from '../../src/queue-names.ts'
@@ -79,7 +84,7 @@ export class ConsumerFixture {
   /** A worker's consumer. Several consumers are several workers. */
   openConsumer(options?: Partial<ChunkConsumerOptions>): ChunkConsumer {
     const { redis, names, fetchMonitor } = this
-    const consumer = new ChunkConsumer({
+    const consumer = chunkConsumer({
       redis,
       names,
       workerId: randomUUID(),
@@ -159,12 +164,9 @@ export class ConsumerFixture {
 }
 
 /** Fetches as a worker that is not busy. @throws if another worker has the turn */
-export async function fetchMine(
-  consumer: ChunkConsumer,
-  count: number,
-): Promise<Extract<Fetch, { turn: 'mine' }>> {
+export async function fetchMine(consumer: ChunkConsumer, count: number): Promise<Fetch> {
   const fetch = await consumer.fetch(count, { isBusy: false })
-  if (fetch.turn === 'taken') throw new Error('another worker has the turn')
+  if (fetch === undefined) throw new Error('another worker has the turn')
   return fetch
 }
 
