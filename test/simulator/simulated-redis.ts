@@ -13,6 +13,14 @@ interface Job {
   lock: { readonly token: string; untilMs: number } | undefined
 }
 
+const heldChunk = (id: string, { chunk: { rows, bytes, frame, trace } }: Job): HeldChunk => ({
+  id,
+  rows,
+  bytes,
+  frame,
+  trace,
+})
+
 interface Expiring<T> {
   readonly value: T
   readonly untilMs: number
@@ -173,7 +181,7 @@ export class SimulatedRedis {
       const job = jobs.get(id)
       if (job === undefined) return []
       this.#lock(id, { token, untilMs: this.#nowMs + LOCK_MS })
-      return { ...job.chunk, id }
+      return heldChunk(id, job)
     })
     const tokens = new Map(chunks.map(({ id }) => [id, token]))
     return { chunks, hasMore: this.#disk.wait.length > 0, tokens }
@@ -186,7 +194,7 @@ export class SimulatedRedis {
   load(ids: readonly string[]): HeldChunk[] | undefined {
     const chunks = ids.flatMap((id) => {
       const job = this.#disk.jobs.get(id)
-      return job === undefined ? [] : [{ ...job.chunk, id }]
+      return job === undefined ? [] : [heldChunk(id, job)]
     })
     return chunks.length === ids.length ? chunks : undefined
   }

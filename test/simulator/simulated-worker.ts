@@ -2,7 +2,7 @@ import { ClockSkewError, InsertOnce, REPLACEMENTS_MAX, RowInserter } from '@slui
 import type { Random } from '@sluice/harness'
 import { rowsOfFrame } from '@sluice/rows'
 import { createLogger, Semaphore } from '@sluice/runtime'
-import { HeldBudget } from '../../apps/worker/src/collector.ts'
+import { heldBudget } from '../../apps/worker/src/collector.ts'
 import { InsertHealth } from '../../apps/worker/src/insert-health.ts'
 import { workerLimits } from '../../apps/worker/src/limits.ts'
 import { RejectedProjects } from '../../apps/worker/src/rejected-projects.ts'
@@ -64,7 +64,6 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): () => num
     areTokensAtomic,
     sleep: (ms: number) => process.sleep(ms),
     beforeAttempt: queries.beforeAttempt,
-    onTokenWithoutRows: () => undefined,
   }
   const queue = simulatedQueue(options)
   const dependencies: ShardDependencies = {
@@ -96,8 +95,8 @@ export function startSimulatedWorker(options: SimulatedWorkerOptions): () => num
     insertSlots: new Semaphore(workerLimits.insertsInFlightMax, signal),
     repairPermits: new Semaphore(workerLimits.repairsInFlightMax, signal),
     rejectedProjects: new RejectedProjects(process),
-    chunkBudget: new HeldBudget(workerLimits.chunksMax),
-    byteBudget: new HeldBudget(workerLimits.heldBytesMax),
+    chunkBudget: heldBudget(workerLimits.chunksMax),
+    byteBudget: heldBudget(workerLimits.heldBytesMax),
     heldInAllShards: () => queue.consumer.heldChunks,
     signal,
     events,
@@ -146,10 +145,10 @@ function simulatedQueue({ process, redis, toRedis: link }: SimulatedWorkerOption
     consumer: {
       fetch: async (count, { isBusy }) => {
         const result = await toRedis('fetch', () => redis.fetch(process.name, count, isBusy))
-        if (result === 'taken') return { turn: 'taken' }
+        if (result === 'taken') return undefined
         const chunks = result.chunks.filter(({ id }) => !held.has(id))
         for (const [id, token] of result.tokens) held.set(id, token)
-        return { turn: 'mine', chunks, hasMore: result.hasMore }
+        return { chunks, hasMore: result.hasMore }
       },
       load: (ids) => toRedis('load', () => redis.load(ids)),
       // A job may be fetched again, with a new token, while one of these steps is in flight.

@@ -179,19 +179,18 @@ export class BatchSplitter {
       ALONE_ROWS_MAX,
     ))
       await this.#persist(listName('alone', group))
-    const others = rejected.length > 0 ? await this.#findMissingLater(accepted) : accepted
+    let others = accepted
+    if (rejected.length > 0) {
+      others = await this.#findMissing(accepted)
+      // An insert that ClickHouse has just found to be a copy may be followed by the rows of the original.
+      if (others.length > 0) await this.#deps.clock.sleep(SETTLE_MS)
+      others = await this.#findMissing(others)
+    }
     if (others.length > 0) {
       await this.#persist(HALVED)
       await this.#insertHalves(0, this.#rows.length, 0)
     } else this.#reportStored(rejection)
     for (const group of inPortions([...this.#alone], ALONE_ROWS_MAX)) await this.#insertAlone(group)
-  }
-
-  /** An insert that ClickHouse has just found to be a copy may be followed by the rows of the original. */
-  async #findMissingLater(rows: readonly Row[]): Promise<Row[]> {
-    const missing = await this.#findMissing(rows)
-    if (missing.length > 0) await this.#deps.clock.sleep(SETTLE_MS)
-    return this.#findMissing(missing)
   }
 
   /** @param rejection the error with which ClickHouse has answered an insert of rows that are all stored */

@@ -41,7 +41,7 @@ export type Stage =
   | { readonly at: 'loaded'; readonly recovery: Recovery; readonly batch: BatchInRepair }
   /** ClickHouse rejected it as a whole: to be inserted in parts. */
   | { readonly at: 'rejected'; readonly recovery: Recovery; readonly batch: BatchInRepair }
-  /** Single rows are rejected with an unknown code: to be retried later. All others of its rows are stored, or the table is broken. */
+  /** Single rows are rejected with an unknown code: to be retried later. */
   | { readonly at: 'suspended'; readonly recovery: Recovery }
   /**
    * ClickHouse has its rows: to be confirmed and completed, unless another repair has begun. `repair` is 0 after the first insert, and

@@ -77,35 +77,31 @@ export class Collector {
   }
 }
 
+export type HeldBudget = ReturnType<typeof heldBudget>
+
 /**
  * A limit that several shards share. Half of it is divided equally, so that each shard has a part that no other can use: a shard whose
  * Redis is unavailable keeps what it has. The other half is for whichever shard needs it.
  */
-export class HeldBudget {
-  readonly #total: number
-  readonly #held: number[] = []
+export function heldBudget(total: number) {
+  const heldBy: number[] = []
 
-  constructor(total: number) {
-    this.#total = total
+  function room(shard: number): number {
+    const reserved = total / 2 / heldBy.length
+    const shared = heldBy.reduce((left, held) => left - Math.max(0, held - reserved), total / 2)
+    return Math.floor(Math.max(0, reserved - (heldBy[shard] ?? 0)) + Math.max(0, shared))
   }
 
-  /** Adds a shard. */
-  share(): HeldShare {
-    const shard = this.#held.push(0) - 1
-    return { set: (held) => void (this.#held[shard] = held), room: () => this.#room(shard) }
-  }
-
-  #room(shard: number): number {
-    const reserved = this.#total / 2 / this.#held.length
-    const shared = this.#held.reduce((left, held) => left - Math.max(0, held - reserved), this.#total / 2)
-    return Math.floor(Math.max(0, reserved - (this.#held[shard] ?? 0)) + Math.max(0, shared))
+  return {
+    /** Adds a shard. It sets how much it holds, and learns how much more it may hold. */
+    share(): HeldShare {
+      const shard = heldBy.push(0) - 1
+      return { set: (held) => void (heldBy[shard] = held), room: () => room(shard) }
+    },
   }
 }
 
-/** A shard's part of a budget. */
 export interface HeldShare {
-  /** Sets how much the shard holds. */
   set(held: number): void
-  /** How much more it may hold. */
   room(): number
 }

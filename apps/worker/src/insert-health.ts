@@ -1,14 +1,10 @@
-import { ClickHouseError, classifyInsertError, describeError } from '@sluice/clickhouse'
+import { ClickHouseError, classifyInsertError, describeError, STILL_RUNNING } from '@sluice/clickhouse'
 import type { MonotonicClock } from '@sluice/runtime'
 import { workerLimits } from './limits.ts'
 import type { Query, WorkerEvents } from './worker-events.ts'
 
-/** ClickHouse is slow, and works. */
-const STILL_RUNNING = 'QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING'
-
 /**
- * Whether this worker can insert. A worker that cannot must not hold chunks that others could insert: its password may be wrong, or its
- * route to ClickHouse may be gone.
+ * Whether this worker can insert. A worker that cannot must not hold chunks that others could insert.
  *
  * | State   | Meaning                                   | Chunks                                               |
  * | ------- | ----------------------------------------- | ---------------------------------------------------- |
@@ -16,8 +12,8 @@ const STILL_RUNNING = 'QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING'
  * | failing | inserts fail                              | held ones are retried; then one at a time, as a probe |
  * | gave up | no insert has succeeded for `giveUpMs`    | all returned; one at a time is fetched as a probe    |
  *
- * A success leads back to healthy. What precedes an insert counts if it fails: without a response to a lookup or about the clock, nothing
- * is inserted. An error that ClickHouse reports about the rows changes nothing.
+ * A success leads back to healthy. What precedes an insert counts if it fails without a response. An error that ClickHouse reports about the
+ * rows changes nothing.
  */
 export class InsertHealth {
   readonly #clock: Pick<MonotonicClock, 'nowMs'>
@@ -92,6 +88,6 @@ export class InsertHealth {
  */
 function isInability(kind: Query['kind'], error: unknown): boolean {
   if (kind !== 'insert') return !(error instanceof ClickHouseError)
-  const { failure, code } = classifyInsertError(error)
-  return failure === 'transient' && code !== STILL_RUNNING
+  const isRunning = error instanceof ClickHouseError && error.code === STILL_RUNNING
+  return !isRunning && classifyInsertError(error).failure === 'transient'
 }

@@ -17,7 +17,7 @@ import {
 import { isCopy, Reporting, RetryRequests, runCopies } from '@sluice/ops'
 import {
   batchLedger,
-  ChunkConsumer,
+  chunkConsumer,
   FetchMonitor,
   lateInserts,
   queueNames,
@@ -39,7 +39,7 @@ import { startTraces } from '@sluice/traces'
 import { randomUUID } from 'node:crypto'
 import packageJson from '../package.json' with { type: 'json' }
 import { traceBatches } from './batch-spans.ts'
-import { HeldBudget } from './collector.ts'
+import { heldBudget } from './collector.ts'
 import { readWorkerConfig } from './config.ts'
 import { DeadLetterRetries } from './dead-letter-retries.ts'
 import { InsertHealth } from './insert-health.ts'
@@ -54,7 +54,7 @@ import { exportWorker } from './worker-metrics.ts'
 const config = readSettingsOrExit('worker', () => readWorkerConfig(process.env))
 const logger = createLogger('worker', config.LOG_LEVEL, config.LOG_FORMAT)
 const monotonicMs = (): number => clock.nowMs()
-const { SLUICE_PREFIX: prefix, SHUTDOWN_DEADLINE_MS: deadlineMs } = config
+const { SLUICE_PREFIX: prefix, SHUTDOWN_DEADLINE_MS: deadlineMs, LOCK_DURATION_MS: lockDurationMs } = config
 
 if (config.WORKER_PROCESSES > 1 && !isCopy())
   await runCopies({ logger, config, count: config.WORKER_PROCESSES })
@@ -131,8 +131,6 @@ await runProcess({
       areTokensAtomic: config.CLICKHOUSE_CLUSTER !== undefined,
       sleep: (ms: number) => clock.sleep(ms),
       beforeAttempt: queries.beforeAttempt,
-      onTokenWithoutRows: (token: string) =>
-        logger.warn({ token }, 'ClickHouse has a token without its rows'),
       onStoredDespiteError: (error: ClickHouseError) => events.emit('stored despite error', error),
     }
     events.on('stored despite error', (error) =>
@@ -145,33 +143,20 @@ await runProcess({
     const heldChunks = (): number => shards.heldChunks
     const openQueue = (names: QueueNames): ShardQueue => ({
       ledger: batchLedger(durable, names),
-      consumer: new ChunkConsumer({
-        redis,
-        durable,
-        names,
-        workerId,
-        lockDurationMs: config.LOCK_DURATION_MS,
-        logger,
-        fetchMonitor,
-      }),
+      consumer: chunkConsumer({ redis, durable, names, workerId, lockDurationMs, logger, fetchMonitor }),
     })
     const dependencies: ShardDependencies = {
       config,
       rowInserter: new RowInserter({ ...insertOnce, ...queries }),
       rowCheck: rowChecker(clickhouse, watch),
-      deadLetters: deadLetterWriter({
-        ...insertOnce,
-        client: clickhouse,
-        watch,
-        wallMs,
-      }),
+      deadLetters: deadLetterWriter({ ...insertOnce, client: clickhouse, watch, wallMs }),
       health,
       insertNothing: queries.insertNothing,
       insertSlots: new Semaphore(workerLimits.insertsInFlightMax, signal),
       repairPermits: new Semaphore(workerLimits.repairsInFlightMax, signal),
       rejectedProjects: new RejectedProjects(clock),
-      chunkBudget: new HeldBudget(workerLimits.chunksMax),
-      byteBudget: new HeldBudget(workerLimits.heldBytesMax),
+      chunkBudget: heldBudget(workerLimits.chunksMax),
+      byteBudget: heldBudget(workerLimits.heldBytesMax),
       heldInAllShards: heldChunks,
       signal,
       retrier,

@@ -103,10 +103,7 @@ export class Shard {
   #restMs(fetchAtMs: number): number {
     const { clock, fetchLimits: limits } = this.#options
     const dueAtMs = this.#isWaitingForSlot ? undefined : this.#collector.dueAtMs
-    const nextMs = Math.min(
-      ...(this.#isStopping ? [] : [fetchAtMs]),
-      ...(dueAtMs === undefined ? [] : [dueAtMs]),
-    )
+    const nextMs = Math.min(this.#isStopping ? Infinity : fetchAtMs, dueAtMs ?? Infinity)
     return Math.min(limits.standbyIntervalMs, Math.max(0, nextMs - clock.nowMs()))
   }
 
@@ -124,19 +121,19 @@ export class Shard {
     const allowed = health.fetchMax(heldInAllShards())
     const count = Math.min(allowed, this.#room(), limits.chunksPerRoundMax)
     if (allowed === 1) health.probing()
-    let fetch: Fetch
+    let fetch: Fetch | undefined
     try {
       fetch = await consumer.fetch(count, { isBusy: count === 0 || allowed === 1 || this.#isWaitingForSlot })
     } catch {
       // The consumer has logged what Redis rejects.
       return limits.failedIntervalMs
     }
-    const chunks = fetch.turn === 'mine' ? fetch.chunks : []
+    const chunks = fetch?.chunks ?? []
     for (const chunk of chunks) this.#collector.add(chunk, clock.nowMs(), rejectedProjects.haveRowsIn(chunk))
     this.#hold(chunks, 1)
     // Without a chunk, since another worker that cannot insert may have the turn.
     if (allowed === 1 && chunks.length === 0) await this.#options.insertNothing().catch(() => undefined)
-    if (fetch.turn === 'taken' || allowed === 0) return limits.standbyIntervalMs
+    if (fetch === undefined || allowed === 0) return limits.standbyIntervalMs
     if (allowed === 1) return limits.idleIntervalMs
     if (fetch.hasMore && count > 0) return 0
     return chunks.length > 0 ? limits.intervalMs : limits.idleIntervalMs

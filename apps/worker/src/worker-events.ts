@@ -37,8 +37,8 @@ export interface WorkerEventMap {
 }
 
 /**
- * What happens in a worker. Metrics, traces and `InsertHealth` listen. Nothing that delivers rows depends on a listener, and without one an
- * event costs a lookup. A listener must not throw.
+ * What happens in a worker. Metrics, traces and `InsertHealth` listen. Nothing that delivers rows depends on a listener. A listener must not
+ * throw.
  */
 export class WorkerEvents extends EventEmitter<WorkerEventMap> {}
 

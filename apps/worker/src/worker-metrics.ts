@@ -3,10 +3,8 @@ import { LabelledCounts, type Metrics, type ProcessReport, type RecentLag } from
 import { idTimeMs } from '@sluice/rows'
 import type { WorkerEvents } from './worker-events.ts'
 
-/** ClickHouse has hundreds of errors. Few of them happen in an installation. */
-const ERROR_CODES_MAX = 50
-/** The code names a few operations that are retried. */
-const RETRIED_STEPS_MAX = 20
+/** ClickHouse has hundreds of errors. Few of them happen in an installation, and few operations are retried. */
+const LABELS_MAX = 50
 
 /** An insert is given up after a minute without a response. */
 const INSERT_BUCKETS_S = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
@@ -55,6 +53,10 @@ export function exportWorker(
     }
   })
   const counts = { stored: 0, deadLettered: 0 }
+  const inserted = { name: 'sluice_rows_inserted_total', help: 'Rows of confirmed batches.' }
+  metrics.counter(inserted, () => counts.stored)
+  const deadLettered = { name: 'sluice_rows_dead_lettered_total', help: 'Rows that are dead letters.' }
+  metrics.counter(deadLettered, () => counts.deadLettered)
   events.on('batch finished', ({ rows }) => {
     counts.stored += rows?.inserted ?? 0
     counts.deadLettered += rows?.deadLettered ?? 0
@@ -63,40 +65,24 @@ export function exportWorker(
 }
 
 function countEvents(metrics: Metrics, events: WorkerEvents, monotonicMs: () => number): void {
-  const counter = (name: string, help: string): ((by?: number) => void) => {
+  const counter = (name: string, help: string): (() => void) => {
     let count = 0
     metrics.counter({ name, help }, () => count)
-    return (by = 1) => void (count += by)
+    return () => void (count += 1)
   }
-  const labelled = (name: string, help: string, label: string, valuesMax: number): LabelledCounts => {
-    const counts = new LabelledCounts(valuesMax)
+  const labelled = (name: string, help: string, label: string): LabelledCounts => {
+    const counts = new LabelledCounts(LABELS_MAX)
     metrics.counter({ name, help, labels: [label] }, () => counts)
     return counts
   }
-  const inserted = counter('sluice_rows_inserted_total', 'Rows of confirmed batches.')
-  const deadLettered = counter('sluice_rows_dead_lettered_total', 'Rows that are dead letters.')
-  events.on('batch finished', ({ rows }) => {
-    inserted(rows?.inserted ?? 0)
-    deadLettered(rows?.deadLettered ?? 0)
-  })
   events.on('repair started', counter('sluice_batches_recovered_total', 'Repairs of batches that began.'))
   events.on('range split', counter('sluice_batch_splits_total', 'Ranges of rows that were split.'))
   const viewFailed = counter('sluice_view_failures_total', 'Inserts whose rows a materialized view lacks.')
-  events.on('stored despite error', () => viewFailed())
-  const retries = labelled(
-    'sluice_retries_total',
-    'Failed steps that were retried.',
-    'step',
-    RETRIED_STEPS_MAX,
-  )
+  events.on('stored despite error', viewFailed)
+  const retries = labelled('sluice_retries_total', 'Failed steps that were retried.', 'step')
   events.on('attempt failed', (message) => retries.add(message))
   const lookedUp = counter('sluice_row_lookups_total', 'Queries for rows that may be stored.')
-  const errors = labelled(
-    'sluice_insert_errors_total',
-    'Failed inserts and lookups.',
-    'code',
-    ERROR_CODES_MAX,
-  )
+  const errors = labelled('sluice_insert_errors_total', 'Failed inserts and lookups.', 'code')
   const insertSeconds = metrics.histogram(
     { name: 'sluice_insert_duration_seconds', help: 'Each insert.', label: 'result', of: ['ok', 'error'] },
     INSERT_BUCKETS_S,

@@ -1,7 +1,7 @@
 import type { HeldChunk } from '@sluice/queue'
 import { integer, seededRandom } from '@sluice/harness'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { Collector, HeldBudget, type HeldShare } from '../src/collector.ts'
+import { Collector, heldBudget, type HeldShare } from '../src/collector.ts'
 
 const limits = { chunksMax: 10, rowsMax: 100, bytesMax: 1_000, waitMs: 50 }
 
@@ -79,7 +79,7 @@ describe('a collector', () => {
 const TOTAL = 100
 
 function shares(count: number): HeldShare[] {
-  const budget = new HeldBudget(TOTAL)
+  const budget = heldBudget(TOTAL)
   return Array.from({ length: count }, () => budget.share())
 }
 
@@ -97,7 +97,7 @@ describe('a share', () => {
   })
 
   it('becomes smaller when a shard is added', () => {
-    const budget = new HeldBudget(TOTAL)
+    const budget = heldBudget(TOTAL)
     const first = budget.share()
     first.set(30)
     expect(first.room()).toBe(TOTAL - 30)

@@ -1,8 +1,8 @@
 import { type ColumnType, columnTypes, escapeTsv, rowColumns } from './row-codec.ts'
 
 /**
- * Rows by columns. The values of a column follow each other as ClickHouse's format Native has them, so ClickHouse copies them, and parses
- * nothing. As bytes, a block is the number of its rows, the length of each column, and the columns. Numbers are varints (LEB128).
+ * Rows by columns, as ClickHouse's format Native has them, so that ClickHouse copies them, and parses nothing. As bytes, a block is the
+ * number of its rows, the length of each column, and the columns. Numbers are varints (LEB128).
  */
 export interface Block {
   readonly rows: number
@@ -195,7 +195,7 @@ const heads = rowColumns.map((name) =>
 /**
  * The body of an insert in the format Native: the rows of all blocks as one.
  *
- * @param blocks with columns in zstd frames. They stay as they are: concatenated frames are a valid body
+ * @param blocks with columns in zstd frames: concatenated frames are a valid body
  */
 export function* insertBody(blocks: readonly Block[]): Generator<Buffer> {
   const rows = blocks.reduce((sum, block) => sum + block.rows, 0)

@@ -68,9 +68,9 @@ export class ShardFixture {
           this.fetchedAtMs.push(clock.nowMs())
           calls.push(`fetch ${count}${isBusy ? ', busy' : ''}`)
           await this.beforeFetch()
-          if (this.isTurnTaken) return { turn: 'taken' }
+          if (this.isTurnTaken) return undefined
           const chunks = this.waiting.splice(0, count)
-          return { turn: 'mine', chunks, hasMore: this.waiting.length > 0 }
+          return { chunks, hasMore: this.waiting.length > 0 }
         },
         requeue: async (ids, end) => this.#request('requeue', ` ${ids.join(' ')} to the ${end}`),
         forget: (ids) => void calls.push(`forget ${ids.join(' ')}`),

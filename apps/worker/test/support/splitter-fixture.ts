@@ -84,7 +84,6 @@ export class SplitterFixture {
       areTokensAtomic,
       sleep: (ms: number) => clock.sleep(ms),
       beforeAttempt: () => Promise.resolve(),
-      onTokenWithoutRows: () => undefined,
     }
     this.retrier = new Retrier({ logger, signal: stopping.signal, clock, random: () => 0, events })
     const { frameInserter } = observeQueries(events, clock, {

@@ -1,6 +1,6 @@
 import { type HeldChunk, shardNames } from '@sluice/queue'
 import { createLogger, Semaphore } from '@sluice/runtime'
-import { HeldBudget } from '../../src/collector.ts'
+import { heldBudget } from '../../src/collector.ts'
 import { InsertHealth } from '../../src/insert-health.ts'
 import { workerLimits } from '../../src/limits.ts'
 import { RejectedProjects } from '../../src/rejected-projects.ts'
@@ -100,7 +100,7 @@ export class WorkerFixture {
           if (!this.canRead) await this.clock.sleep(100)
           const chunks = this.canRead ? waiting.splice(0, count) : []
           for (const { id } of chunks) held.add(id)
-          return { turn: 'mine', chunks, hasMore: waiting.length > 0 }
+          return { chunks, hasMore: waiting.length > 0 }
         },
         load: async (ids) => ids.map((id) => makeChunk(id)),
         finish: async ({ id, members }) => {
@@ -159,8 +159,8 @@ export class WorkerFixture {
       insertSlots: this.insertSlots,
       repairPermits: new Semaphore(2, signal),
       rejectedProjects: new RejectedProjects(clock),
-      chunkBudget: new HeldBudget(workerLimits.chunksMax),
-      byteBudget: new HeldBudget(workerLimits.heldBytesMax),
+      chunkBudget: heldBudget(workerLimits.chunksMax),
+      byteBudget: heldBudget(workerLimits.heldBytesMax),
       heldInAllShards: () => this.heldChunks,
       signal,
       retrier: new Retrier({ logger, signal, clock, random: () => 0, events }),
