@@ -59,7 +59,11 @@ const answer = (key: string): Promise<string> =>
 it.each([
   ['a revoked key', (id: string) => registry.keys.revoke(id), 'unauthorized'],
   ['a rotated key without an overlap', (id: string) => registry.keys.rotate(id, 0), 'unauthorized'],
-  ['the key of a disabled project', () => registry.projects.setEnabled('demo', false), 'project_not_found'],
+  [
+    'the key of a disabled project',
+    () => registry.projects.update('demo', { enabled: false }),
+    'project_not_found',
+  ],
   ['the key of a deleted project', () => registry.projects.delete('demo'), 'project_not_found'],
 ])('%s is rejected when it is looked up again', async (_what, change, code) => {
   const { key, record } = await registry.keys.create('demo')

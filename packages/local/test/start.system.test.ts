@@ -94,7 +94,7 @@ test('a deleted or disabled project is replaced, and its key is accepted', async
   await withRegistry({ redisUrl: first.local.redisUrl, prefix: 'sluice' }, async ({ projects }) => {
     await projects.delete('demo')
     await projects.create('demo-2')
-    await projects.setEnabled('demo-2', false)
+    await projects.update('demo-2', { enabled: false })
   })
   first.child.kill('SIGINT')
   await first.exitCode

@@ -29,14 +29,6 @@ export const PROJECT_ID = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 export const retentionDaysAllowed = [1, 3, 7, 14, 30, 60, 90, 180, 365, 730] as const
 export const retentionDaysDefault = 30
 
-/**
- * How long the id of a deleted project and its keys are kept beyond the retention. The API may accept a row until its
- * caches expire, which may be on the next day, and ClickHouse drops expired rows with some delay.
- */
-const KEPT_BEYOND_RETENTION_DAYS = 2
-/** What scripts need for the time until which rows may exist. */
-const daysOfRows = [retentionDaysDefault, KEPT_BEYOND_RETENTION_DAYS]
-
 function requireRetention(retentionDays: number): void {
   if (!retentionDaysAllowed.some((days) => days === retentionDays))
     throw new RegistryError(`the retention must be one of ${retentionDaysAllowed.join(', ')} days`)
@@ -68,15 +60,6 @@ export class Projects {
   }
 
   /**
-   * Sets whether a project accepts rows. Its keys and stored rows do not change.
-   *
-   * @throws RegistryError when there is no such project
-   */
-  async setEnabled(id: string, enabled: boolean): Promise<void> {
-    await this.#change(id, { enabled: String(enabled) })
-  }
-
-  /**
    * Deletes a project permanently. Its rows stay until they expire. Until then its id stays reserved, and its keys stay
    * known, so that a client that still uses one learns that the project no longer exists.
    *
@@ -85,8 +68,7 @@ export class Projects {
    */
   async delete(id: string): Promise<Date> {
     const nowMs = this.#store.now()
-    const deletedAt = new Date(nowMs).toISOString()
-    const keptUntilMs = await this.#run(DELETE_PROJECT, id, [nowMs, ...daysOfRows, deletedAt])
+    const keptUntilMs = await this.#run(DELETE_PROJECT, id, [nowMs, new Date(nowMs).toISOString()])
     if (keptUntilMs === 0) throw noSuchProject(id)
     return new Date(Number(keptUntilMs))
   }
@@ -132,33 +114,28 @@ export class Projects {
       id,
       createdAt,
       enabled: enabled !== 'false',
-      retentionDays: Number(retentionDays ?? retentionDaysDefault),
+      retentionDays: Number(retentionDays),
       rowsUntil: rowsUntilMs && new Date(Number(rowsUntilMs)).toISOString(),
       limits: limits.length === 0 ? undefined : Object.fromEntries(limits),
     }
   }
 
   /**
-   * Changes the retention and some of the rate limits of a project. The others stay as they are, and so do stored rows.
+   * Changes what is given of a project: whether it accepts rows, their retention, and its rate limits. Its keys and stored rows stay as they
+   * are.
    *
    * @throws RegistryError when there is no such project, or a value is not allowed
    */
   async update(id: string, changes: ProjectChanges): Promise<Project> {
     if (changes.retentionDays !== undefined) requireRetention(changes.retentionDays)
     requireLimits(changes)
-    await this.#change(id, changes)
+    const json = JSON.stringify(changes, (_, value: unknown) =>
+      value === null || typeof value === 'object' ? value : String(value),
+    )
+    if (PROJECT_ID.test(id)) await this.#run(CHANGE_PROJECT, id, [this.#store.now(), json])
     const project = await this.find(id)
     if (project === undefined) throw noSuchProject(id)
     return project
-  }
-
-  /** @param changes of fields of the hash. Null removes one */
-  async #change(id: string, changes: object): Promise<void> {
-    if (
-      !PROJECT_ID.test(id) ||
-      (await this.#run(CHANGE_PROJECT, id, [this.#store.now(), ...daysOfRows, JSON.stringify(changes)])) === 0
-    )
-      throw noSuchProject(id)
   }
 
   /** Runs a script with all keys of a project, and the arguments that the scripts have in common. */
@@ -190,6 +167,7 @@ export type ProjectLimitName = keyof ProjectLimits
 
 /** Changes to a project. Null restores the default of a limit. */
 export type ProjectChanges = { readonly [Name in ProjectLimitName]?: number | null } & {
+  readonly enabled?: boolean
   readonly retentionDays?: number
 }
 

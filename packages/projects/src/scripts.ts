@@ -5,29 +5,29 @@
  */
 
 /**
- * Until when rows of a project may exist, ms: those with its present retention, and those with an earlier, longer one. ARGV: the time in
- * ms, retention in days for a record without one, days to keep beyond the retention.
+ * How long the id of a deleted project and its keys are kept beyond the retention. The API may accept a row until its
+ * caches expire, which may be on the next day, and ClickHouse drops expired rows with some delay.
  */
+const KEPT_BEYOND_RETENTION_DAYS = 2
+
+/** Until when rows of a project may exist, ms: those with its present retention, and those with an earlier, longer one. */
 const rowsUntil = `
-local function rowsUntil(project, nowMs, daysDefault, daysBeyond)
+local function rowsUntil(project, nowMs)
   local days, earlierMs = unpack(redis.call('HMGET', project, 'retentionDays', 'rowsUntilMs'))
-  local untilMs = tonumber(nowMs) + ((days or daysDefault) + daysBeyond) * 86400000
-  return string.format('%.0f', math.max(untilMs, tonumber(earlierMs or 0)))
+  local untilMs = nowMs + (days + ${KEPT_BEYOND_RETENTION_DAYS}) * 86400000
+  return string.format('%.0f', math.max(untilMs, earlierMs or 0))
 end`
 
 /**
- * KEYS and the first two of ARGV: as in DELETE_PROJECT. Further ones: the time in ms, retention in days for a record without one, days to
- * keep beyond the retention, the new values of fields as JSON. Null removes a field.
+ * KEYS and the first three of ARGV: as in DELETE_PROJECT. The fourth: the new values of fields, strings in JSON. Null removes a field.
  *
  * @returns 1; 0 when there is no such project
  */
 export const CHANGE_PROJECT = `
 ${rowsUntil}
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-local changes = cjson.decode(ARGV[6])
-if changes.retentionDays then
-  redis.call('HSET', KEYS[1], 'rowsUntilMs', rowsUntil(KEYS[1], ARGV[3], ARGV[4], ARGV[5]))
-end
+local changes = cjson.decode(ARGV[4])
+if changes.retentionDays then redis.call('HSET', KEYS[1], 'rowsUntilMs', rowsUntil(KEYS[1], ARGV[3])) end
 for name, value in pairs(changes) do
   if value == cjson.null then redis.call('HDEL', KEYS[1], name) else redis.call('HSET', KEYS[1], name, value) end
 end
@@ -35,8 +35,7 @@ return 1`
 
 /**
  * KEYS: the project, the set of projects, the project's tombstone, the set of its keys, the key ids.
- * ARGV: id, Redis key of an API key's record without the hash, deletion time in ms, retention in days for a record without one,
- * days to keep beyond the retention, deletion time in ISO 8601.
+ * ARGV: id, Redis key of an API key's record without the hash, deletion time in ms, and in ISO 8601.
  *
  * Each key is marked: if the project is imported later, only the keys of the backup become active again.
  *
@@ -45,13 +44,13 @@ return 1`
 export const DELETE_PROJECT = `
 ${rowsUntil}
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-local keptUntilMs = rowsUntil(KEYS[1], ARGV[3], ARGV[4], ARGV[5])
+local keptUntilMs = rowsUntil(KEYS[1], ARGV[3])
 for _, hash in ipairs(redis.call('SMEMBERS', KEYS[4])) do
   local key = ARGV[2] .. hash
   local id = redis.call('HGET', key, 'id')
   if id then
     redis.call('HDEL', KEYS[5], id)
-    redis.call('HSET', key, 'deletedAt', ARGV[6])
+    redis.call('HSET', key, 'deletedAt', ARGV[4])
     redis.call('PEXPIREAT', key, keptUntilMs)
   end
 end

@@ -9,6 +9,7 @@ export const sessionLimits = {
   linkMs: 120_000,
 } as const
 
+type Kind = 'session' | 'link'
 /** 256 bits in base64url. */
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
 
@@ -32,10 +33,8 @@ export class Sessions {
   }
 
   /** The hash of the session's key. */
-  async find(token: string): Promise<string | undefined> {
-    return TOKEN.test(token)
-      ? ((await this.#redis.get(this.#name('session', token))) ?? undefined)
-      : undefined
+  find(token: string): Promise<string | undefined> {
+    return this.#read('get', 'session', token)
   }
 
   async end(token: string): Promise<void> {
@@ -48,19 +47,21 @@ export class Sessions {
   }
 
   /** The hash of the link's key. Undefined if the link is used or has expired. */
-  async useLink(token: string): Promise<string | undefined> {
-    return TOKEN.test(token)
-      ? ((await this.#redis.getdel(this.#name('link', token))) ?? undefined)
-      : undefined
+  useLink(token: string): Promise<string | undefined> {
+    return this.#read('getdel', 'link', token)
   }
 
-  async #put(kind: 'session' | 'link', keyHash: string, ms: number): Promise<string> {
+  async #read(command: 'get' | 'getdel', kind: Kind, token: string): Promise<string | undefined> {
+    return (TOKEN.test(token) && (await this.#redis[command](this.#name(kind, token)))) || undefined
+  }
+
+  async #put(kind: Kind, keyHash: string, ms: number): Promise<string> {
     const token = randomBytes(32).toString('base64url')
     await this.#redis.set(this.#name(kind, token), keyHash, 'PX', ms)
     return token
   }
 
-  #name(kind: 'session' | 'link', token: string): string {
+  #name(kind: Kind, token: string): string {
     return this.#names.session(kind, hash('sha256', token, 'hex'))
   }
 }

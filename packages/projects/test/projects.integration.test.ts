@@ -46,9 +46,9 @@ describe('projects', () => {
 
   it('are disabled and enabled, and nothing else changes', async () => {
     const made = await registry.projects.create('demo', 7)
-    await registry.projects.setEnabled('demo', false)
+    await registry.projects.update('demo', { enabled: false })
     expect(await registry.projects.find('demo')).toEqual({ ...made, enabled: false })
-    await registry.projects.setEnabled('demo', true)
+    await registry.projects.update('demo', { enabled: true })
     expect(await registry.projects.find('demo')).toEqual(made)
   })
 })
@@ -165,7 +165,7 @@ describe('deleting a project', () => {
         registry.keys.rotate(record.id, 0),
         registry.projects.delete(id),
         registry.keys.revoke(record.id),
-        registry.projects.setEnabled(id, false),
+        registry.projects.update(id, { enabled: false }),
         registry.keys.create(id),
       ]
       await Promise.allSettled(racing.slice(round % 3).concat(racing.slice(0, round % 3)))

@@ -55,7 +55,7 @@ export function define(projects: Command, context: Context): void {
     ['enable', 'Enabled', 'accept the requests of a disabled project again', 'accepted'],
   ] as const)
     command(name, effect).action(async (id: string) => {
-      await withProjects((registry) => registry.projects.setEnabled(id, name === 'enable'))
+      await withProjects((registry) => registry.projects.update(id, { enabled: name === 'enable' }))
       await stdout.write(`${done} the project ${id}. Its requests are ${outcome} within five seconds.\n`)
     })
 
