@@ -6,6 +6,7 @@ import {
   permitWrites,
   type Readiness,
   readClock,
+  readRedisTimeMs,
   type RedisConnection,
   type RedisScript,
   RegularCheck,
@@ -20,10 +21,8 @@ export const heartbeatLimits = {
    * lost.
    */
   silenceMaxMs: 15_000,
-  /** How long it is shown then: an operator looks for it some minutes later. */
+  /** How long it is shown then: an operator looks for it some minutes later. A record takes less than 1 kB. */
   keptMs: 600_000,
-  /** Processes that are recorded. Above it, silent ones are removed, and further ones are not shown. Each takes less than 1 kB. */
-  processesMax: 256,
   /** How long a process that stops waits for Redis. Afterwards its record expires. */
   removalWaitMs: 500,
 } as const
@@ -62,50 +61,27 @@ export interface ProcessReport {
 }
 
 /**
- * KEYS: the times of the reports by process, the reports by process, the lease of the process that reports the queues. ARGV: the process,
- * its report, how long reports are kept in ms, the maximum number of processes, how long the lease lasts in ms, and reports if there are as
- * many processes, '1' if the process can report the queues. Older reports are removed. Returns 1 if the process has the lease now. It keeps
- * the lease until it ends, so all values come from the same process while nothing fails.
+ * KEYS: the reports by process, each after its time; the lease of the process that reports the queues. ARGV: the process, its report, how
+ * long reports are kept in ms, how long the lease lasts in ms, '1' if the process can report the queues. Older reports are removed. Returns 1
+ * if the process has the lease now. It keeps the lease until it ends, so all values come from the same process while nothing fails.
  */
 const RECORD = `
 ${permitWrites}
 ${readClock}
-local keptMs = redis.call('ZCARD', KEYS[1]) < tonumber(ARGV[4]) and ARGV[3] or ARGV[5]
-local expired = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', nowMs - keptMs)
-if #expired > 0 then
-  redis.call('ZREM', KEYS[1], unpack(expired))
-  redis.call('HDEL', KEYS[2], unpack(expired))
+local reports = redis.call('HGETALL', KEYS[1])
+for i = 1, #reports, 2 do
+  if tonumber(string.match(reports[i + 1], '^%d+')) <= nowMs - ARGV[3] then redis.call('HDEL', KEYS[1], reports[i]) end
 end
-if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[4]) and not redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end
-redis.call('ZADD', KEYS[1], nowMs, ARGV[1])
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+redis.call('HSET', KEYS[1], ARGV[1], nowMs .. ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
-local reporter = redis.call('GET', KEYS[3])
+local reporter = redis.call('GET', KEYS[2])
 if reporter and reporter ~= ARGV[1] then return 0 end
-if ARGV[6] == '0' then
-  redis.call('DEL', KEYS[3])
+if ARGV[5] == '0' then
+  redis.call('DEL', KEYS[2])
   return 0
 end
-redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[5])
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[4])
 return 1`
-
-/** KEYS: as in RECORD. ARGV: the process. */
-const REMOVE = `
-redis.call('ZREM', KEYS[1], ARGV[1])
-redis.call('HDEL', KEYS[2], ARGV[1])`
-
-/** KEYS: as in RECORD. ARGV: the age in ms of the oldest reports. Returns the id, the age in ms and the report of each process, the newest reports last. */
-const READ = `
-${readClock}
-local reply = {}
-local seen = redis.call('ZRANGEBYSCORE', KEYS[1], nowMs - ARGV[1], '+inf', 'WITHSCORES')
-for i = 1, #seen, 2 do
-  reply[#reply + 1] = seen[i]
-  reply[#reply + 1] = string.format('%.0f', nowMs - seen[i + 1])
-  reply[#reply + 1] = redis.call('HGET', KEYS[2], seen[i]) or ''
-end
-return reply`
 
 export interface HeartbeatOptions extends Pick<ProcessReport, 'role' | 'host' | 'pid' | 'version'> {
   readonly redis: RedisConnection
@@ -127,26 +103,25 @@ export interface HeartbeatOptions extends Pick<ProcessReport, 'role' | 'host' | 
  * Redis replies in time).
  */
 export class Heartbeat extends RegularCheck<HeartbeatOptions> {
-  readonly #keys: readonly string[]
+  readonly #keys: readonly [processes: string, reporter: string]
   readonly #record: RedisScript<number>
-  readonly #remove: RedisScript<unknown>
   readonly #startedMs: number
 
   constructor(options: HeartbeatOptions) {
     super(options)
-    this.#keys = keysOf(options.prefix)
+    const { processesKey, reporterKey } = installationNames(options.prefix)
+    this.#keys = [processesKey, reporterKey]
     this.#record = defineScript(options.redis, RECORD)
-    this.#remove = defineScript(options.redis, REMOVE)
     this.#startedMs = options.monotonicMs()
   }
 
   async check(): Promise<void> {
     const { processId, queues, monotonicMs, logger } = this.options
-    const { keptMs, processesMax, silenceMaxMs } = heartbeatLimits
+    const { keptMs, silenceMaxMs } = heartbeatLimits
     const leasedUntilMs = monotonicMs() + silenceMaxMs
     let isReporter: boolean
     try {
-      const args = [processId, this.#report(), keptMs, processesMax, silenceMaxMs, queues.canRead ? 1 : 0]
+      const args = [processId, this.#report(), keptMs, silenceMaxMs, queues.canRead ? 1 : 0]
       isReporter = (await this.#record(this.#keys, args)) === 1
     } catch (error) {
       logger.debug({ err: error }, 'this process is not reported')
@@ -160,7 +135,7 @@ export class Heartbeat extends RegularCheck<HeartbeatOptions> {
   /** Stops, and removes the record. Never rejects, and waits for Redis no longer than `removalWaitMs`. */
   async leave(): Promise<void> {
     this.stop()
-    const removal = this.#remove(this.#keys, [this.options.processId])
+    const removal = this.options.redis.hdel(this.#keys[0], this.options.processId)
     await withTimeout(removal, heartbeatLimits.removalWaitMs).catch(() => undefined)
   }
 
@@ -186,11 +161,13 @@ export class Heartbeat extends RegularCheck<HeartbeatOptions> {
  * @throws if Redis rejects it
  */
 export async function readProcesses(redis: RedisConnection, prefix: string): Promise<ProcessReport[]> {
-  const answer = await defineScript<readonly string[]>(redis, READ)(keysOf(prefix), [heartbeatLimits.keptMs])
-  const reports = Array.from({ length: answer.length / 3 }, (_, i) =>
-    parseReport(answer[3 * i] ?? '', Number(answer[3 * i + 1]), answer[3 * i + 2] ?? ''),
-  )
-  return reports
+  const { processesKey } = installationNames(prefix)
+  const [nowMs, records] = await Promise.all([
+    readRedisTimeMs(redis, processesKey),
+    redis.hgetall(processesKey),
+  ])
+  return Object.entries(records)
+    .map(([id, record]) => parseReport(id, nowMs, record))
     .filter((report) => report !== undefined)
     .toSorted((a, b) => orderOf(a).localeCompare(orderOf(b)))
 }
@@ -198,15 +175,12 @@ export async function readProcesses(redis: RedisConnection, prefix: string): Pro
 const orderOf = ({ role, host, pid, id }: ProcessReport): string =>
   [role, host, String(pid).padStart(10, '0'), id].join(' ')
 
-function keysOf(prefix: string): readonly string[] {
-  const { processTimesKey, processesKey, reporterKey } = installationNames(prefix)
-  return [processTimesKey, processesKey, reporterKey]
-}
-
-function parseReport(id: string, ageMs: number, text: string): ProcessReport | undefined {
-  const record = parseObject(text) ?? {}
+function parseReport(id: string, nowMs: number, text: string): ProcessReport | undefined {
+  const [, time, json = ''] = /^(\d+)(.*)/s.exec(text) ?? []
+  const [ageMs, record] = [nowMs - Number(time), parseObject(json) ?? {}]
   const form = { role: 'string', host: 'string', pid: 'number', version: 'string', uptimeS: 'number' }
-  if (Object.entries(form).some(([name, type]) => typeof record[name] !== type)) return undefined
+  const isComplete = Object.entries(form).every(([name, type]) => typeof record[name] === type)
+  if (!isComplete || ageMs > heartbeatLimits.keptMs) return undefined
   // A clock of Redis that was set back makes reports of the future.
   const ageS = Math.max(0, ageMs) / 1_000
   const uptimeS = Math.floor(Number(record['uptimeS']) + ageS)
