@@ -25,6 +25,13 @@ export interface AppOptions extends AppSettings {
   readonly until?: 'alive' | 'ready' | undefined
 }
 
+/** Where a process listens: on exactly this port, or a free one, preferably `preferredPort`. */
+export interface Address {
+  readonly host?: string | undefined
+  readonly port?: number | undefined
+  readonly preferredPort?: number | undefined
+}
+
 type WorkerOptions = AppOptions & { readonly clickhouse: ClickHouseAccess }
 
 /**
@@ -43,20 +50,14 @@ export const nodeOptions = {
   query: [],
 } as const
 
-/** Starts an API process on exactly this port, by default a free one, and waits until it is ready. */
-export async function startApi(
-  supervisor: Supervisor,
-  options: AppOptions & { port?: number | undefined; host?: string | undefined },
-): Promise<ApiApp> {
-  const { host = '127.0.0.1', port: chosen } = options
-  // On a local machine there are no other users to protect, and a load test is intended.
-  const unlimited = { RATE_LIMIT_ENTRIES_PER_SECOND: '0', RATE_LIMIT_BYTES_PER_SECOND: '0' }
-  const start = async (port: number): Promise<ApiApp> => {
-    const environment = { ...unlimited, ...options.environment, HOST: host, PORT: String(port) }
-    const app = await startApp(supervisor, 'api', options, environment)
-    return { ...app, url: urlOf(host, port) }
-  }
-  return chosen === undefined ? supervisor.ports.startOn(undefined, start) : start(chosen)
+/** On a local machine there are no other users to protect, and a load test is intended. */
+const unlimited = { RATE_LIMIT_ENTRIES_PER_SECOND: '0', RATE_LIMIT_BYTES_PER_SECOND: '0' }
+
+/** Starts an API process, and waits until it is ready. */
+export function startApi(supervisor: Supervisor, options: AppOptions & Address): Promise<ApiApp> {
+  return startOn(supervisor, options, (HOST, PORT) =>
+    startApp(supervisor, 'api', options, { ...unlimited, ...options.environment, HOST, PORT }),
+  )
 }
 
 export function startWorker(supervisor: Supervisor, options: WorkerOptions): Promise<App> {
@@ -64,26 +65,23 @@ export function startWorker(supervisor: Supervisor, options: WorkerOptions): Pro
   return startApp(supervisor, 'worker', options, environment)
 }
 
-/** Starts the query process on exactly this port, or a free one, preferably `preferredPort`. */
-export function startQuery(
-  supervisor: Supervisor,
-  options: WorkerOptions & {
-    host?: string | undefined
-    port?: number | undefined
-    preferredPort?: number | undefined
-  },
+export function startQuery(supervisor: Supervisor, options: WorkerOptions & Address): Promise<ApiApp> {
+  const environment = { ...clickhouseEnvironment(options.clickhouse), ...options.environment }
+  return startOn(supervisor, options, (QUERY_HOST, QUERY_PORT) =>
+    startApp(supervisor, 'query', options, { ...environment, QUERY_HOST, QUERY_PORT }),
+  )
+}
+
+async function startOn(
+  { ports }: Supervisor,
+  { host = '127.0.0.1', port: chosen, preferredPort }: Address,
+  start: (host: string, port: string) => Promise<App>,
 ): Promise<ApiApp> {
-  const { host = '127.0.0.1', port: chosen, preferredPort } = options
-  const start = async (port: number): Promise<ApiApp> => {
-    const environment = {
-      ...clickhouseEnvironment(options.clickhouse),
-      ...options.environment,
-      QUERY_HOST: host,
-      QUERY_PORT: String(port),
-    }
-    return { ...(await startApp(supervisor, 'query', options, environment)), url: urlOf(host, port) }
-  }
-  return chosen === undefined ? supervisor.ports.startOn(preferredPort, start) : start(chosen)
+  const startAt = async (port: number): Promise<ApiApp> => ({
+    ...(await start(host, String(port))),
+    url: urlOf(host, port),
+  })
+  return chosen === undefined ? ports.startOn(preferredPort, startAt) : startAt(chosen)
 }
 
 /** The address at which this machine reaches a process that listens on a host. */

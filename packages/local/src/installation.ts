@@ -1,5 +1,5 @@
 import { type ClickHouseAccess, migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
-import { type AppSettings, startApi, startQuery, startWorker } from './apps.ts'
+import { type Address, type AppSettings, startApi, startQuery, startWorker } from './apps.ts'
 import { type ClickHouseOptions, startClickHouse } from './clickhouse.ts'
 import { noteQueued, provisionProject, restoreProject, usableProject, withRegistry } from './provision.ts'
 import { type RedisOptions, startRedis } from './redis.ts'
@@ -72,10 +72,10 @@ export interface InstallationOptions extends ServicesOptions {
   readonly earlier?:
     | { readonly projectId: string; readonly apiKey: string; readonly readKey?: string | undefined }
     | undefined
-  readonly api?: AppSettings & { readonly port?: number | undefined; readonly host?: string | undefined }
+  readonly api?: AppSettings & Address
   readonly worker?: AppSettings
   /** Default: there is no query process. */
-  readonly query?: Omit<Parameters<typeof startQuery>[1], 'redisUrl' | 'prefix' | 'clickhouse'> | undefined
+  readonly query?: (AppSettings & Address) | undefined
 }
 
 /** Starts Redis and ClickHouse with migrated tables, a project with keys, an API, a worker, and perhaps a query process. `startApi` and `startWorker` add more. */

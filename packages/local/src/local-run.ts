@@ -7,7 +7,7 @@ import { querySettings, readQueryConfig } from '@sluice/query/config'
 import { installationNames, probePort, SettingsError } from '@sluice/runtime'
 import { workerSettings } from '@sluice/worker/config'
 import { type Installation, startInstallation } from './installation.ts'
-import { withRedis } from './provision.ts'
+import { withRedis } from './redis.ts'
 import { describeExit, ProcessError } from './supervised-process.ts'
 import { DataDirectoryBusyError, Supervisor } from './supervisor.ts'
 
@@ -120,13 +120,13 @@ export function readEarlier(dataDir: string) {
     return {
       apiUrl: local.apiUrl,
       project: { projectId: local.projectId, apiKey: local.apiKey, readKey: local.readKey },
-      queryPort: portIn(local.queryUrl),
+      queryPort: portOf(local.queryUrl),
       redis: { port: portOf(local.redisUrl), password: new URL(local.redisUrl).password },
       clickhouse: { port: portOf(local.clickhouse.url), password: local.clickhouse.password },
       opsPorts: {
         api: portOf(local.opsUrls.api),
         worker: portOf(local.opsUrls.worker),
-        query: portIn(local.opsUrls.query),
+        query: portOf(local.opsUrls.query),
       },
     }
   } catch {
@@ -134,9 +134,8 @@ export function readEarlier(dataDir: string) {
   }
 }
 
-const portOf = (url: string): number => Number(new URL(url).port)
 /** A file of an earlier version has fewer addresses. */
-const portIn = (url: string | undefined): number | undefined => (url ? portOf(url) : undefined)
+const portOf = (url: string | undefined): number | undefined => (url ? Number(new URL(url).port) : undefined)
 
 /** An address that signs in to the explorer once. Without one, the explorer asks for the key. */
 function explorerLink({ queryUrl = '', readKey = '', redisUrl, prefix }: Installation): Promise<string> {

@@ -8,24 +8,10 @@ import {
   type Scope,
 } from '@sluice/projects'
 import { queuedRows, readRowTotals, ShardCount } from '@sluice/queue'
-import { connectRedis, installationNames, type RedisConnection } from '@sluice/runtime'
+import { installationNames, type RedisConnection } from '@sluice/runtime'
+import { withRedis } from './redis.ts'
 
-const DEADLINE_MS = 5_000
-
-/** Calls `use` with a connection to Redis, which is closed when `use` has finished, or after 5 s. */
-export async function withRedis<T>(url: string, use: (redis: RedisConnection) => Promise<T>): Promise<T> {
-  const redis = connectRedis(url, { failFast: false })
-  redis.on('error', () => undefined)
-  const timeout = setTimeout(() => redis.disconnect(), DEADLINE_MS)
-  try {
-    return await use(redis)
-  } finally {
-    clearTimeout(timeout)
-    redis.disconnect()
-  }
-}
-
-/** Calls `use` with the registry of an installation, for 5 s at most. */
+/** Calls `use` with the registry of an installation. */
 export function withRegistry<T>(
   { redisUrl, prefix }: { readonly redisUrl: string; readonly prefix: string },
   use: (registry: Registry, redis: RedisConnection) => Promise<T>,
@@ -75,7 +61,6 @@ const isDeleted = (error: unknown): undefined => {
  */
 export async function usableProject({ projects }: Registry, note: Note, earlierId?: string): Promise<string> {
   if (earlierId !== undefined && (await projects.find(earlierId))?.enabled === true) return earlierId
-  // Until the connection is closed.
   for (let number = 1; ; number++) {
     const id = number === 1 ? 'demo' : `demo-${number}`
     const project = (await projects.find(id)) ?? (await projects.create(id).catch(isDeleted))

@@ -23,7 +23,9 @@ export interface RedisOptions {
 }
 
 const LEAST_MEMORY_BYTES = 256 * 1024 * 1024
-const ANSWER_DEADLINE_MS = 1_000
+/** A local server answers within milliseconds, unless its disk is busy. */
+const ANSWER_DEADLINE_MS = 5_000
+const READY_ANSWER_DEADLINE_MS = 1_000
 const DOWNLOAD_DEADLINE_MS = 180_000
 /** Where Debian's package is unpacked if there is no Redis. */
 const unpackedRedis = fileURLToPath(new URL('../../../node_modules/.cache/redis', import.meta.url))
@@ -73,25 +75,33 @@ ${lines.join('\n')}
 }
 
 /** Whether a server responds and has loaded its data. The password in the URL ensures that it is the right one. */
-export const redisAnswers = (url: string): Promise<boolean> => ask(url, (redis) => redis.ping())
+export const redisAnswers = (url: string): Promise<boolean> =>
+  withRedis(url, (redis) => redis.ping(), READY_ANSWER_DEADLINE_MS).then(
+    () => true,
+    () => false,
+  )
 
 /** Stops a server that outlived an earlier run, because its guard was killed too. Two servers must not append to one file. */
 async function stopEarlier(configFile: string): Promise<void> {
   const config = fs.existsSync(configFile) ? fs.readFileSync(configFile, 'utf8') : ''
   const [, port, password] = /^port (\d+)$[^]*^requirepass (\S+)$/m.exec(config) ?? []
   if (port !== undefined)
-    await ask(`redis://:${password}@127.0.0.1:${port}`, (redis) => redis.shutdown('NOSAVE'))
+    await withRedis(`redis://:${password}@127.0.0.1:${port}`, (redis) => redis.shutdown('NOSAVE')).catch(
+      () => undefined,
+    )
 }
 
-async function ask(url: string, command: (redis: RedisConnection) => Promise<unknown>): Promise<boolean> {
-  const redis = connectRedis(url, { failFast: true, commandTimeoutMs: ANSWER_DEADLINE_MS })
+/** Calls `use` with a connection to Redis. Rejects if it cannot be opened, or if a reply takes longer than the deadline. */
+export async function withRedis<T>(
+  url: string,
+  use: (redis: RedisConnection) => Promise<T>,
+  commandTimeoutMs = ANSWER_DEADLINE_MS,
+): Promise<T> {
+  const redis = connectRedis(url, { failFast: true, commandTimeoutMs })
   redis.on('error', () => undefined)
   try {
-    await once(redis, 'ready', { signal: AbortSignal.timeout(ANSWER_DEADLINE_MS) })
-    await command(redis)
-    return true
-  } catch {
-    return false
+    await once(redis, 'ready', { signal: AbortSignal.timeout(commandTimeoutMs) })
+    return await use(redis)
   } finally {
     redis.disconnect()
   }

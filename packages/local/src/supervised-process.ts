@@ -77,14 +77,11 @@ export class SupervisedProcess {
   readonly name: string
   readonly logFile: string
   readonly #spec: ProcessSpec
-  readonly #mayStart: () => boolean
   #child: ChildProcess | undefined
   #exit: Promise<Exit> | undefined
 
-  /** @param mayStart false once the supervisor is stopping and would no longer stop the process */
-  constructor(spec: ProcessSpec, logFile: string, mayStart: () => boolean = () => true) {
+  constructor(spec: ProcessSpec, logFile: string) {
     this.#spec = spec
-    this.#mayStart = mayStart
     this.role = spec.role
     this.name = spec.name
     this.logFile = logFile
@@ -106,7 +103,6 @@ export class SupervisedProcess {
   /** @throws ProcessError when it exits instead of being ready, or is not ready within its deadline; it is not running then */
   async start(): Promise<void> {
     if (this.running) throw new Error(`${this.name} is already running`)
-    if (!this.#mayStart()) throw new Error(`${this.name} is not started: the supervisor is stopping`)
     this.#spawn()
     const { readyDeadlineMs = READY_DEADLINE_MS } = this.#spec
     const deadline = AbortSignal.timeout(readyDeadlineMs)
