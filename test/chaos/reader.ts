@@ -1,7 +1,7 @@
 import { select } from '@sluice/harness/clickhouse'
 import type { Services } from '@sluice/local'
 import { Completeness } from '@sluice/queue'
-import { closeRedis, connectRedis, plainRedis } from '@sluice/runtime'
+import { connectRedis, plainRedis } from '@sluice/runtime'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const INTERVAL_MS = 1_000
@@ -58,7 +58,7 @@ export class ChaosReader {
       }
       await sleep(INTERVAL_MS, undefined, { signal: this.#stopping.signal }).catch(() => undefined)
     }
-    await closeRedis(redis)
+    redis.disconnect()
   }
 
   #read(untilMs: number): Promise<Omit<Answer, 'untilMs'>[]> {

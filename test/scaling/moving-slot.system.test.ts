@@ -10,7 +10,7 @@ import {
   queueNames,
 } from '@sluice/queue'
 import { namedRows } from '@sluice/rows/testing'
-import { closeRedis, connectRedis, createLogger, type RedisConnection, plainRedis } from '@sluice/runtime'
+import { connectRedis, createLogger, type RedisConnection, plainRedis } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { SlotMove, startRedisCluster, type TestCluster } from './redis-servers.ts'
@@ -56,7 +56,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await consumer.close()
   await queue.close()
-  await closeRedis(redis)
+  redis.disconnect()
 })
 
 function openConsumer(lockDurationMs: number): ChunkConsumer {

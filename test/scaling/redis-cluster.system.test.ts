@@ -4,7 +4,7 @@ import { Load } from '@sluice/harness/load'
 import { isExactlyOnce, settle } from '@sluice/harness/settle'
 import { Supervisor } from '@sluice/local'
 import { type QueueNames, shardNames } from '@sluice/queue'
-import { closeRedis, connectRedis } from '@sluice/runtime'
+import { connectRedis } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
@@ -126,7 +126,7 @@ it('accepts each idempotency key once, on every shard', async () => {
 
 it('a command whose connection is lost fails with failFast, and is not sent again', async () => {
   const redis = connectRedis(cluster.url, { failFast: true }).on('error', () => undefined)
-  onTestFinished(() => closeRedis(redis))
+  onTestFinished(() => redis.disconnect())
   await once(redis, 'ready')
   const port = cluster.nodes[await cluster.nodeOf('list')]?.port ?? 0
   const blocked = async (): Promise<string[]> => {

@@ -1,6 +1,6 @@
 import { eventually, pause } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
-import { closeRedis, connectRedis, ReplicatedRedis } from '@sluice/runtime'
+import { connectRedis, ReplicatedRedis } from '@sluice/runtime'
 import { Cluster } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { idOf, queryServer, SlotMove, startRedisCluster, type TestCluster } from './redis-servers.ts'
@@ -38,7 +38,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await redis.close()
-  await closeRedis(other)
+  other.disconnect()
 })
 
 /** Moves the slot of a key, without its keys, to the other node. */

@@ -4,7 +4,6 @@ import { Supervisor } from '@sluice/local'
 import {
   createLogger,
   DurabilityCheck,
-  closeRedis,
   connectRedis,
   NotReplicatedError,
   ReplicatedRedis,
@@ -137,7 +136,7 @@ describe('a check of the replicas', () => {
     onTestFinished(async () => {
       check.stop()
       await scripts.close()
-      await closeRedis(connection)
+      connection.disconnect()
     })
     const reason = 'has 2 replicas, and only 1 must confirm'
     await expect.poll(() => check.readiness.reasons[0]).toContain(reason)

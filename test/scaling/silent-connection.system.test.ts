@@ -1,6 +1,6 @@
 import { eventually, FaultProxy } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
-import { closeRedis, connectRedis, type RedisConnection } from '@sluice/runtime'
+import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { durable, PASSWORD, queryServer, startRedisServer } from './redis-servers.ts'
@@ -50,7 +50,7 @@ describe.concurrent.each(['redis', 'redis-cluster'])('%s://', (kind) => {
       const connect = async (): Promise<RedisConnection> => {
         const connection = connectRedis(proxy.url.replace('redis:', `${kind}:`), { failFast: false })
         connection.on('error', () => undefined)
-        onTestFinished(() => closeRedis(connection))
+        onTestFinished(() => connection.disconnect())
         await once(connection, 'ready')
         return connection
       }

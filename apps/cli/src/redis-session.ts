@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { type ApiKeyRecord, Registry } from '@sluice/projects'
 import {
   checkReplication,
-  closeRedis,
   connectRedis,
   countedIn,
   type DurableRedis,
@@ -63,7 +62,8 @@ export async function withRedis<Result>(
     if (reason === undefined) throw error
     throw new CliError(`${address} ${reason}; \`npm start\` starts the local services`, { cause: error })
   } finally {
-    await Promise.all([durable.close(), closeRedis(redis)])
+    durable.close()
+    redis.disconnect()
   }
 }
 

@@ -1,6 +1,5 @@
 import {
   type DurableRedis,
-  listenTo,
   type Logger,
   plainRedis,
   type RedisConnection,
@@ -75,7 +74,8 @@ export function chunkConsumer(options: ChunkConsumerOptions) {
   const stopLocks = keepLocks(options, held)
   const readJobs = durable.script<JobFields[]>(READ_JOBS, { isBinary: true })
   fetchMonitor.started(names.queuePrefix)
-  const stopListening = listenTo(redis, 'error', (error) => fetchMonitor.failed(names.queuePrefix, error))
+  const onError = (error: Error): void => fetchMonitor.failed(names.queuePrefix, error)
+  redis.on('error', onError)
 
   async function fail(job: LockedJob, error: Error): Promise<void> {
     // Otherwise another worker has locked it.
@@ -172,7 +172,7 @@ export function chunkConsumer(options: ChunkConsumerOptions) {
     async close(): Promise<void> {
       stopLocks()
       fetchMonitor.stopped(names.queuePrefix)
-      stopListening()
+      redis.off('error', onError)
       // Without a reply, or after an error, the turn expires.
       await withTimeout(fetcher.yieldTurn(), YIELD_TIMEOUT_MS).catch(() => undefined)
     },

@@ -1,5 +1,5 @@
 import { FaultProxy } from '@sluice/harness'
-import { closeRedis, connectRedis, type RedisConnection } from '@sluice/runtime'
+import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { ChunkConsumer } from '../src/chunk-consumer.ts'
 import {
@@ -24,7 +24,7 @@ async function openProxied(): Promise<{ readonly proxy: FaultProxy; readonly pro
   onTestFinished(() => proxy.down())
   const proxied = connectRedis(proxy.url, { failFast: false })
   proxied.on('error', () => undefined)
-  onTestFinished(() => closeRedis(proxied))
+  onTestFinished(() => proxied.disconnect())
   return { proxy, proxied }
 }
 

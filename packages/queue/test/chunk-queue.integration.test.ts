@@ -1,12 +1,6 @@
 import { FaultProxy } from '@sluice/harness'
 import { namedRows } from '@sluice/rows/testing'
-import {
-  closeRedis,
-  connectRedis,
-  type MonotonicClock,
-  processClock,
-  type RedisConnection,
-} from '@sluice/runtime'
+import { connectRedis, type MonotonicClock, processClock, type RedisConnection } from '@sluice/runtime'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { type NewChunk, encodeChunk } from '../src/chunk.ts'
@@ -55,7 +49,7 @@ function openQueue(its: MonotonicClock = processClock): {
   const opened = new ChunkQueue(connection, fixture.names, { clock: its })
   onTestFinished(async () => {
     await opened.close()
-    await closeRedis(connection)
+    connection.disconnect()
   })
   return { redis: connection, queue: opened }
 }

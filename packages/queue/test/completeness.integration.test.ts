@@ -1,7 +1,7 @@
 import { FaultProxy } from '@sluice/harness'
 import { rowsOfFrame } from '@sluice/rows'
 import { encodeBlock } from '@sluice/rows/testing'
-import { closeRedis, connectRedis, plainRedis, processClock } from '@sluice/runtime'
+import { connectRedis, plainRedis, processClock } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { encodeChunk, type NewChunk } from '../src/chunk.ts'
@@ -46,7 +46,7 @@ function openQueue(shard = 0): ChunkQueue {
   const queue = new ChunkQueue(connection, queueNames(prefix, shard))
   onTestFinished(async () => {
     await queue.close()
-    await closeRedis(connection)
+    connection.disconnect()
   })
   return queue
 }
@@ -181,7 +181,7 @@ it('a shard that does not reply keeps its last answer', async () => {
   onTestFinished(() => proxy.down())
   const redis = connectRedis(proxy.url, { failFast: true, commandTimeoutMs: 500 })
   redis.on('error', () => undefined)
-  onTestFinished(() => closeRedis(redis))
+  onTestFinished(() => redis.disconnect())
   let nowMs = NOW_MS
   const reader = openReader({ durable: plainRedis(redis), redisMs: () => nowMs, wallMs: () => nowMs })
   await expect.poll(() => reader.until()).toBeGreaterThan(NOW_MS - 1_000)

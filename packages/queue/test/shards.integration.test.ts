@@ -1,5 +1,5 @@
 import { FaultProxy } from '@sluice/harness'
-import { closeRedis, connectRedis, installationNames, type RedisConnection } from '@sluice/runtime'
+import { connectRedis, installationNames, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ChunkQueue } from '../src/chunk-queue.ts'
@@ -18,7 +18,7 @@ let prefix: string
 
 beforeEach(() => {
   redis = connectRedis(server.url, { failFast: false })
-  onTestFinished(() => closeRedis(redis))
+  onTestFinished(() => redis.disconnect())
   prefix = `test-${randomUUID()}`
 })
 
@@ -70,7 +70,7 @@ function openQueue(shard: number, url = server.url): { queue: ChunkQueue; connec
   const queue = new ChunkQueue(connection, queueNames(prefix, shard))
   onTestFinished(async () => {
     await queue.close()
-    await closeRedis(connection)
+    connection.disconnect()
   })
   return { queue, connection }
 }

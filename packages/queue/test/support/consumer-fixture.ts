@@ -1,6 +1,6 @@
 import { startRedis, Supervisor } from '@sluice/local'
 import { namedRows } from '@sluice/rows/testing'
-import { closeRedis, connectRedis, createLogger, plainRedis, type RedisConnection } from '@sluice/runtime'
+import { connectRedis, createLogger, plainRedis, type RedisConnection } from '@sluice/runtime'
 import type { JobsOptions, Queue } from 'bullmq'
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, type MockInstance, onTestFinished, vi } from 'vitest'
@@ -57,7 +57,7 @@ export class ConsumerFixture {
     this.names = names
     this.redis = connectRedis(url, { failFast: false })
     this.redis.on('error', () => undefined)
-    onTestFinished(() => closeRedis(this.redis))
+    onTestFinished(() => this.redis.disconnect())
     this.queue = this.openQueue()
     this.ledger = batchLedger(plainRedis(this.redis), this.names)
   }

@@ -41,8 +41,8 @@ const CLUSTER_RETRY_DELAY_MS = 500
  * a connection each. The first, short wait is for a connection that was lost while the node is available.
  */
 const NODE_RECONNECT_DELAYS_MS: readonly number[] = [50, 1_000]
-/** A node that is unavailable, or has become a replica, causes an error per command. One log line per second is enough. */
-const ERROR_INTERVAL_MS = 1_000
+/** A node that is unavailable causes an error per command. To ask the others for the slots once per second is enough. */
+const NODE_ERROR_INTERVAL_MS = 1_000
 /**
  * A connection that waits for a reply and is silent for this long is closed. It may be open without a server behind it: a load
  * balancer may have lost its state, or another server may have taken over the address. Longer than any script takes.
@@ -50,12 +50,17 @@ const ERROR_INTERVAL_MS = 1_000
 const SILENCE_MAX_MS = 15_000
 
 /**
- * A connection that reconnects without a limit. Listen to its 'error' events: they report why it is down.
+ * A connection that reconnects without a limit. Listen to its 'error' events: they report why it is down. Any number of parts may: each check
+ * and each shard of a process does.
  *
  * @param url see `parseRedisUrl`
  * @throws SettingsError
  */
 export function connectRedis(url: string, tuning: RedisTuning): RedisConnection {
+  return openConnection(url, tuning).setMaxListeners(0)
+}
+
+function openConnection(url: string, tuning: RedisTuning): RedisConnection {
   const address = parseRedisUrl(url)
   const { failFast, commandTimeoutMs } = tuning
   const { username, password, kind, nodes } = address
@@ -80,7 +85,6 @@ export function connectRedis(url: string, tuning: RedisTuning): RedisConnection 
     enableTLSForSentinelMode: address.tls,
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
   }
-  const isDue = oncePerInterval()
   const redis: Redis = new Redis({
     ...common,
     ...(kind === 'single' ? nodes[0] : { ...sentinels, name: address.masterName }),
@@ -92,7 +96,7 @@ export function connectRedis(url: string, tuning: RedisTuning): RedisConnection 
       if (!/(^|-)READONLY /.test(error.message)) return false
       if (failFast) return 1
       // The caller does not see this error: the command is retried until a server accepts it.
-      if (isDue()) redis.emit('error', error)
+      redis.emit('error', error)
       return 2
     },
     ...(failFast ? { ...noResend, enableOfflineQueue: false } : {}),
@@ -118,10 +122,10 @@ export abstract class RegularCheck<Options extends { readonly redis: RedisConnec
     const task = new PeriodicTask(this.intervalMs, async () => {
       if (redis.status === 'ready') await this.check()
     })
-    const stopListening = listenTo(redis, 'ready', task.runNow)
+    redis.on('ready', task.runNow)
     task.runNow()
     this.#stop = () => {
-      stopListening()
+      redis.off('ready', task.runNow)
       task.stop()
     }
   }
@@ -132,33 +136,6 @@ export abstract class RegularCheck<Options extends { readonly redis: RedisConnec
 
   /** Never rejects. */
   abstract check(): Promise<void>
-}
-
-/**
- * Listens to a connection that any number of parts share. Above ten listeners, Node would warn of a leak.
- *
- * @returns how to stop
- */
-export function listenTo(
-  redis: RedisConnection,
-  event: 'close' | 'error' | 'ready',
-  listener: (error: Error) => void,
-): () => void {
-  redis.setMaxListeners(redis.getMaxListeners() + 1).on(event, listener)
-  return () => void redis.off(event, listener).setMaxListeners(redis.getMaxListeners() - 1)
-}
-
-/**
- * Closes a connection for good. Resolves when its sockets are closed: when the server has closed them too, or does not do so within
- * `DISCONNECT_TIMEOUT_MS`.
- */
-export async function closeRedis(redis: RedisConnection): Promise<void> {
-  const nodes: readonly { stream?: Redis['stream'] }[] =
-    redis instanceof Cluster ? redis.nodes('all') : [redis]
-  // A connection that was never opened has no socket.
-  const sockets = nodes.flatMap(({ stream }) => stream ?? []).filter(({ closed }) => !closed)
-  redis.disconnect()
-  await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve))))
 }
 
 /** The servers that store the data of a connection: one, or the masters of a cluster. */
@@ -211,26 +188,17 @@ function connectCluster(address: RedisAddress, node: ServerOptions, failFast: bo
     // Certificates contain host names, so connections must use the names instead of resolved addresses.
     dnsLookup: (host, callback) => callback(null, host),
   })
-  const isDue = oncePerInterval()
+  let dueAtMs = 0
   cluster.on('node error', (error: Error) => {
+    const nowMs = performance.now()
     // During the start, an unavailable node is not an error as long as another one replies.
-    if (cluster.status !== 'ready' || !isDue()) return
+    if (cluster.status !== 'ready' || nowMs < dueAtMs) return
+    dueAtMs = nowMs + NODE_ERROR_INTERVAL_MS
     cluster.emit('error', error)
     // Another node may have taken over the slots. Commands that fail here never learn of it from a redirection.
     if (failFast) cluster.refreshSlotsCache()
   })
   return cluster
-}
-
-/** The returned function is true if a report is due: once per `ERROR_INTERVAL_MS`. */
-function oncePerInterval(): () => boolean {
-  let dueAtMs = 0
-  return () => {
-    const nowMs = performance.now()
-    if (nowMs < dueAtMs) return false
-    dueAtMs = nowMs + ERROR_INTERVAL_MS
-    return true
-  }
 }
 
 function retryStrategy(attempt: number): number {

@@ -38,8 +38,7 @@ export class DurabilityCheck extends RegularCheck<DurabilityCheckOptions> {
   readonly #unwritable = new Map<string, string>()
   /** What the last check of the replicas of each server has found. */
   readonly #replication = new Map<string, ReplicationFindings>()
-  /** The address of the server that each logged message was about. */
-  readonly #logged = new Map<string, string>()
+  readonly #logged = new Set<string>()
 
   override start(): void {
     this.#block()
@@ -61,7 +60,6 @@ export class DurabilityCheck extends RegularCheck<DurabilityCheckOptions> {
     const servers = new Map(redisServers(this.options.redis).map((server) => [addressOf(server), server]))
     for (const results of [this.#problems, this.#unwritable, this.#replication])
       for (const address of results.keys()) if (!servers.has(address)) results.delete(address)
-    for (const [message, address] of this.#logged) if (!servers.has(address)) this.#logged.delete(message)
     await Promise.all([...servers].map(([address, server]) => this.#checkServer(address, server)))
   }
 
@@ -76,10 +74,10 @@ export class DurabilityCheck extends RegularCheck<DurabilityCheckOptions> {
     }
     const unknown = settingNames.filter((name) => values[name] === undefined)
     const hidden = `Redis does not permit reading ${unknown.join(', ')}; not checked`
-    if (unknown.length > 0) this.#logOnce('warn', address, hidden, { required })
+    if (unknown.length > 0) this.#logOnce('warn', hidden, { required })
     const reasons = [...problemsOf(address, values), ...(await this.#checkReplicas(address, server))]
     this.#problems.set(address, reasons)
-    for (const reason of reasons) this.#logOnce(this.options.allowUnsafe ? 'warn' : 'error', address, reason)
+    for (const reason of reasons) this.#logOnce(this.options.allowUnsafe ? 'warn' : 'error', reason)
   }
 
   /** With `appendfsync always` Redis exits instead. @throws if the server is unavailable */
@@ -88,7 +86,7 @@ export class DurabilityCheck extends RegularCheck<DurabilityCheckOptions> {
     if (redisInfoField(persistence ?? '', 'aof_last_write_status') === 'err') {
       const reason = `the disk of Redis${address} is full, or fails: its append-only file cannot be written (MISCONF)`
       this.#unwritable.set(address, reason)
-      this.#logOnce('error', address, reason)
+      this.#logOnce('error', reason)
     } else if (this.#unwritable.delete(address)) this.options.logger.info(`Redis${address} writes again`)
   }
 
@@ -99,13 +97,13 @@ export class DurabilityCheck extends RegularCheck<DurabilityCheckOptions> {
       this.#replication.set(address, await checkReplication(server, durable.replicas))
     } catch (error) {
       const message = `Redis${address}: its replicas cannot be checked; the last result holds`
-      this.#logOnce('warn', address, message, { err: error })
+      this.#logOnce('warn', message, { err: error })
     }
     this.#block()
     const findings = this.#replication.get(address)
     if (findings === undefined) return [`Redis${address}: its replicas are not checked yet`]
     const { problems, warnings } = findings
-    for (const warning of warnings) this.#logOnce('warn', address, `Redis${address}: ${warning}`)
+    for (const warning of warnings) this.#logOnce('warn', `Redis${address}: ${warning}`)
     return problems.map((problem) => `Redis${address} ${problem}`)
   }
 
@@ -118,9 +116,9 @@ export class DurabilityCheck extends RegularCheck<DurabilityCheckOptions> {
     durable.block(found && `Redis${found[0]} ${found[1].danger}`, countedIn(findings.map(([, each]) => each)))
   }
 
-  #logOnce(level: 'warn' | 'error', address: string, message: string, fields: object = {}): void {
+  #logOnce(level: 'warn' | 'error', message: string, fields: object = {}): void {
     if (this.#logged.has(message)) return
-    this.#logged.set(message, address)
+    this.#logged.add(message)
     this.options.logger[level](fields, message)
   }
 }

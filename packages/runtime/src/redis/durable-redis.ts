@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Readiness } from '../process.ts'
-import { listenTo, type RedisConnection } from './connection.ts'
+import type { RedisConnection } from './connection.ts'
 
 /** Runs a Lua script. All of its keys must be in one hash slot. */
 export type RedisScript<Answer> = (
@@ -32,7 +32,7 @@ export interface DurableRedis {
   /** Resolves when all of its connections are open. @throws an `AbortError` if the signal is aborted */
   ready(signal: AbortSignal): Promise<void>
   /** Closes the connections that it has opened. */
-  close(): Promise<void>
+  close(): void
 }
 
 /** Steps run on a connection that its owner opens and closes. The disk of the primary is enough. */
@@ -43,9 +43,12 @@ export function plainRedis(redis: RedisConnection): DurableRedis {
     readiness: { ready: true, reasons: [] },
     script: (lua, options) => defineScript(redis, lua, options),
     block: () => undefined,
-    onClose: (listener) => listenTo(redis, 'close', listener),
+    onClose: (listener) => {
+      redis.on('close', listener)
+      return () => void redis.off('close', listener)
+    },
     ready: async () => undefined,
-    close: async () => undefined,
+    close: () => undefined,
   }
 }
 
@@ -54,32 +57,29 @@ export function pairsOf(list: readonly string[]): (readonly [string, string])[] 
   return Array.from({ length: list.length / 2 }, (_, i) => [list[2 * i] ?? '', list[2 * i + 1] ?? ''])
 }
 
-/** By which `EVALSHA` finds a script. */
-export function scriptSha(lua: string): string {
-  return createHash('sha1').update(lua).digest('hex')
+/** Calls `send` with the command for a Lua script. Its source is only sent to a server that does not have it. */
+export function scriptCommand(lua: string) {
+  const sha = hash('sha1', lua, 'hex')
+  return async (send: (...command: [name: string, script: string]) => Promise<unknown>): Promise<unknown> => {
+    try {
+      return await send('EVALSHA', sha)
+    } catch (error) {
+      if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+      return send('EVAL', lua)
+    }
+  }
 }
 
-/** Whether a server rejects `EVALSHA` because it does not have the script. */
-export function isScriptUnknown(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('NOSCRIPT')
-}
-
-/** Prepares a Lua script. Its source is only sent to a server that does not have it. */
+/** Prepares a Lua script. */
 export function defineScript<Answer>(
   redis: Pick<RedisConnection, 'call' | 'callBuffer'>,
   lua: string,
   { isBinary = false }: ScriptOptions = {},
 ): RedisScript<Answer> {
-  const sha = scriptSha(lua)
+  const command = scriptCommand(lua)
   const call = isBinary ? 'callBuffer' : 'call'
-  return async (keys, args) => {
-    try {
-      return (await redis[call]('EVALSHA', sha, keys.length, ...keys, ...args)) as Answer
-    } catch (error) {
-      if (!isScriptUnknown(error)) throw error
-      return (await redis[call]('EVAL', lua, keys.length, ...keys, ...args)) as Answer
-    }
-  }
+  return async (keys, args) =>
+    (await command((name, script) => redis[call](name, script, keys.length, ...keys, ...args))) as Answer
 }
 
 /**

@@ -2,14 +2,13 @@ import calculateSlot from 'cluster-key-slot'
 import { type ChainableCommander, Cluster, type Redis } from 'ioredis'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Readiness } from '../process.ts'
-import { closeRedis, connectRedis, listenTo, type RedisConnection, type RedisTuning } from './connection.ts'
+import { connectRedis, type RedisConnection, type RedisTuning } from './connection.ts'
 import {
   type DurableRedis,
-  isScriptUnknown,
   plainRedis,
   type RedisScript,
+  scriptCommand,
   type ScriptOptions,
-  scriptSha,
 } from './durable-redis.ts'
 
 /** Redis ran the script, but too few replicas have confirmed it: it is not known whether its effects survive the loss of the primary. */
@@ -82,8 +81,7 @@ export class ReplicatedRedis implements DurableRedis {
   }
 
   script<Answer>(lua: string, { isBinary = false }: ScriptOptions = {}): RedisScript<Answer> {
-    const text = withLastWrite(lua)
-    const sha = scriptSha(text)
+    const command = scriptCommand(withLastWrite(lua))
     const call = isBinary ? 'callBuffer' : 'call'
     return async (keys, args) => {
       if (this.#blockedBecause !== undefined) throw new NotReplicatedError(this.#blockedBecause)
@@ -97,12 +95,9 @@ export class ReplicatedRedis implements DurableRedis {
       try {
         const parameters = [keys.length, ...keys, ...args] as const
         const server = await serverOf(link.redis, keys[0] ?? '')
-        const answer = await this.#run(server, (pipeline) =>
-          pipeline[call]('EVALSHA', sha, ...parameters),
-        ).catch((error: unknown) => {
-          if (!isScriptUnknown(error)) throw error
-          return this.#run(server, (pipeline) => pipeline[call]('EVAL', text, ...parameters))
-        })
+        const answer = await command((name, text) =>
+          this.#run(server, (pipeline) => pipeline[call](name, text, ...parameters)),
+        )
         this.#failingSinceMs.delete(tag)
         return answer as Answer
       } catch (error) {
@@ -130,9 +125,9 @@ export class ReplicatedRedis implements DurableRedis {
   }
 
   onClose(listener: () => void): () => void {
-    const stops = this.#links.map(({ redis }) => listenTo(redis, 'close', listener))
+    for (const { redis } of this.#links) redis.on('close', listener)
     return () => {
-      for (const stop of stops) stop()
+      for (const { redis } of this.#links) redis.off('close', listener)
     }
   }
 
@@ -142,8 +137,8 @@ export class ReplicatedRedis implements DurableRedis {
       await sleep(READY_CHECK_INTERVAL_MS, undefined, { signal })
   }
 
-  async close(): Promise<void> {
-    await Promise.all(this.#links.map(({ redis }) => closeRedis(redis)))
+  close(): void {
+    for (const { redis } of this.#links) redis.disconnect()
   }
 
   async #run(

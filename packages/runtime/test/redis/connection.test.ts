@@ -2,7 +2,7 @@ import { Cluster, type Redis } from 'ioredis'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { closeRedis, connectRedis } from '../../src/redis/connection.ts'
+import { connectRedis } from '../../src/redis/connection.ts'
 
 // test/scaling/silent-connection.system.test.ts waits for it.
 it.each(['redis://127.0.0.1:1', 'redis-sentinel://127.0.0.1:1/name', 'redis-cluster://127.0.0.1:1'])(
@@ -10,7 +10,7 @@ it.each(['redis://127.0.0.1:1', 'redis-sentinel://127.0.0.1:1/name', 'redis-clus
   async (url) => {
     const redis = connectRedis(url, { failFast: false })
     redis.on('error', () => undefined)
-    await closeRedis(redis)
+    redis.disconnect()
     const options = redis instanceof Cluster ? redis.options.redisOptions : redis.options
     expect(options?.socketTimeout).toBe(15_000)
   },
@@ -30,7 +30,7 @@ it('a connection is closed when its socket is, also if the server does not close
   redis.on('error', () => undefined)
   await once(redis, 'connect')
   const { stream } = redis as Redis
-  await closeRedis(redis)
-  expect(stream.closed).toBe(true)
+  redis.disconnect()
+  await once(stream, 'close')
   expect(redis.status).toBe('end')
 })

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { useTestRedis } from '../../../queue/test/support/consumer-fixture.ts'
 import { createLogger } from '../../src/logger.ts'
-import { closeRedis, connectRedis } from '../../src/redis/connection.ts'
+import { connectRedis } from '../../src/redis/connection.ts'
 import { DurabilityCheck } from '../../src/redis/durability.ts'
 import { plainRedis } from '../../src/redis/durable-redis.ts'
 
@@ -18,7 +18,7 @@ beforeEach(() => {
     await admin.config('SET', 'appendonly', 'yes')
     await admin.config('SET', 'appendfsync', 'always')
     await admin.config('SET', 'maxmemory-policy', 'noeviction')
-    await closeRedis(admin)
+    admin.disconnect()
   })
 })
 
@@ -32,7 +32,7 @@ function startCheck({ allowUnsafe = false, user = '' } = {}) {
   check.start()
   onTestFinished(async () => {
     check.stop()
-    await closeRedis(redis)
+    redis.disconnect()
   })
   return { check, errors, warnings, redis }
 }
