@@ -21,7 +21,7 @@ let second: QueueNames
 type Job = readonly [names: QueueNames, id: string, content: Buffer]
 
 beforeAll(async () => {
-  supervisor = await Supervisor.open()
+  supervisor = new Supervisor()
   redisUrl = (await startRedis(supervisor)).url
   const environment = { QUEUE_SHARDS: '2' }
   installation = await startScaledInstallation({

@@ -20,7 +20,7 @@ beforeAll(async () => {
   const { redisUrl } = inject('services')
   redis = connectRedis(redisUrl, { failFast: false })
   registry = new Registry(redis, installationNames(prefix).registryPrefix)
-  supervisor = await Supervisor.open({})
+  supervisor = new Supervisor({})
   const environment = { IDEMPOTENCY_KEYS_PER_PROJECT_MAX: String(KEYS_MAX) }
   api = await startApi(supervisor, { prefix, redisUrl, environment })
 })

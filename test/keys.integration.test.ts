@@ -5,7 +5,7 @@ import { expect, inject, it, onTestFinished } from 'vitest'
 
 it('a process records the last use of keys when it stops', async () => {
   const access = { redisUrl: inject('services').redisUrl, prefix: `test-keys-${randomUUID()}` }
-  const supervisor = await Supervisor.open({})
+  const supervisor = new Supervisor({})
   onTestFinished(() => supervisor.stop())
   const { url, process } = await startApi(supervisor, access)
   await withRegistry(access, async ({ keys, projects }) => {

@@ -115,7 +115,7 @@ function reportError(error: unknown): undefined {
 
 async function measure(scenario: Scenario, name: SystemName): Promise<SystemReport> {
   interrupted.signal.throwIfAborted()
-  const supervisor = await Supervisor.open()
+  const supervisor = new Supervisor()
   running = supervisor
   const load = new LoadProcess()
   try {

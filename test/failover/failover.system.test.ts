@@ -8,7 +8,7 @@ import { startSentinelGroup } from './sentinel-group.ts'
 let supervisor: Supervisor
 
 beforeAll(async () => {
-  supervisor = await Supervisor.open()
+  supervisor = new Supervisor()
 })
 
 afterAll(() => supervisor?.stop({ force: true }))

@@ -26,7 +26,7 @@ let apis: RecordingServer[]
 let apiPort: number
 
 beforeEach(async () => {
-  supervisor = await Supervisor.open()
+  supervisor = new Supervisor()
   nameServer = await NameServer.open()
   apiPort = await supervisor.ports.free()
   apis = await Promise.all(ADDRESSES.map((address) => RecordingServer.open(address, apiPort)))

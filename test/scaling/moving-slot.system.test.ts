@@ -33,7 +33,7 @@ let queue: ChunkQueue
 let consumer: ChunkConsumer
 
 beforeAll(async () => {
-  supervisor = await Supervisor.open()
+  supervisor = new Supervisor()
   cluster = await startRedisCluster(supervisor, 2)
 })
 

@@ -39,7 +39,7 @@ const waiting = (): Promise<number[]> =>
   Promise.all(names.map(({ waitKey }) => installation.redis.llen(waitKey)))
 
 beforeAll(async () => {
-  supervisor = await Supervisor.open()
+  supervisor = new Supervisor()
   cluster = await startRedisCluster(supervisor, NODES)
   prefix = await spreadPrefix()
   names = shardNames(prefix, SHARDS)

@@ -35,7 +35,7 @@ async function ping(url: string, tuning: Omit<RedisTuning, 'failFast'> = {}): Pr
 }
 
 beforeAll(async () => {
-  supervisor = await Supervisor.open()
+  supervisor = new Supervisor()
   const certificates = await makeCertificates(supervisor.dataDir, 'localhost')
   caFile = certificates.caFile
   const port = await supervisor.ports.free()

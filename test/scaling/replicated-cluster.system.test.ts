@@ -20,7 +20,7 @@ let redis: ReplicatedRedis
 let other: Cluster
 
 beforeAll(async () => {
-  supervisor = await Supervisor.open()
+  supervisor = new Supervisor()
   cluster = await startRedisCluster(supervisor, 2)
 })
 
@@ -37,7 +37,7 @@ beforeEach(async () => {
 })
 
 afterEach(async () => {
-  await redis.close()
+  redis.close()
   other.disconnect()
 })
 

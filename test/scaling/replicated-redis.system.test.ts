@@ -28,7 +28,7 @@ let impatient: ReplicatedRedis
 const urlOf = ({ port }: TestServer): string => `redis://:${PASSWORD}@127.0.0.1:${port}`
 
 beforeAll(async () => {
-  supervisor = await Supervisor.open()
+  supervisor = new Supervisor()
   primary = await startRedisServer(supervisor, 'primary', configuration)
   replica = await startReplica('replica')
   redis = await open(urlOf(primary), WAIT_MS)
@@ -36,8 +36,8 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await redis?.close()
-  await impatient?.close()
+  redis?.close()
+  impatient?.close()
   await supervisor?.stop({ force: true })
 })
 
@@ -135,7 +135,7 @@ describe('a check of the replicas', () => {
     check.start()
     onTestFinished(async () => {
       check.stop()
-      await scripts.close()
+      scripts.close()
       connection.disconnect()
     })
     const reason = 'has 2 replicas, and only 1 must confirm'

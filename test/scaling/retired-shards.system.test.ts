@@ -13,7 +13,7 @@ let supervisor: Supervisor
 let redisUrl: string
 
 beforeAll(async () => {
-  supervisor = await Supervisor.open()
+  supervisor = new Supervisor()
   redisUrl = (await startRedis(supervisor)).url
 })
 

@@ -32,7 +32,7 @@ async function startCluster(): Promise<void> {
 }
 
 beforeAll(async () => {
-  supervisor = await Supervisor.open()
+  supervisor = new Supervisor()
   await Promise.all([startServer('redis'), startCluster()])
 })
 

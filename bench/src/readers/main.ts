@@ -63,7 +63,7 @@ const SHOWN_MINUTES = new Set([1, 5])
 const MINUTE_MS = 60_000
 const RETRY_MS = 1_000
 
-const supervisor = await Supervisor.open()
+const supervisor = new Supervisor()
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => void supervisor.stop({ force: true }).finally(() => process.exit(1)))
 const load = new LoadProcess()

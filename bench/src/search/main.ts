@@ -55,7 +55,7 @@ const insertSettings = {
   min_insert_block_size_bytes: '0',
 } as const
 
-const supervisor = await Supervisor.open({ dataDir: values.data })
+const supervisor = new Supervisor({ dataDir: values.data })
 try {
   const { process: server, access, readAccess } = await startClickHouse(supervisor)
   const client = connectClickHouse(access, { requestTimeoutMs: TIMEOUT_MS, connectionsMax: 2 })

@@ -37,7 +37,7 @@ const header = ['case', 'calls', 'µs/call', 'CPU µs/call: process', 'accepted/
 const rows = [header]
 for (const name of chosen) {
   console.error(name)
-  const supervisor = await Supervisor.open()
+  const supervisor = new Supervisor()
   const folder = await mkdtemp(join(tmpdir(), 'spool-'))
   try {
     const isSilent = name === 'silent'

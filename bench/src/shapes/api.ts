@@ -34,7 +34,7 @@ export function apiHere(): MeasuredApi {
 
 /** An API as a process of its own, with Redis, worker and ClickHouse. */
 export async function apiOverHttp(): Promise<MeasuredApi> {
-  const supervisor = await Supervisor.open()
+  const supervisor = new Supervisor()
   const system = await startSluice({ supervisor })
   const meter = new ProcessMeter(system.pids())
   return {

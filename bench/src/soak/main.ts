@@ -30,7 +30,7 @@ const DRAIN_DEADLINE_MS = 120_000
 /** Twice what half of the load needs on two cores. A soak test detects growth; it need not reach the highest rate. */
 const CONNECTIONS = 48
 
-const supervisor = await Supervisor.open()
+const supervisor = new Supervisor()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => void supervisor.stop({ force: true }).finally(() => process.exit(1)))
 }

@@ -1,6 +1,6 @@
 import { type ClickHouseAccess, migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
 import { type Address, type AppSettings, startApi, startQuery, startWorker } from './apps.ts'
-import { type ClickHouseOptions, startClickHouse } from './clickhouse.ts'
+import { startClickHouse } from './clickhouse.ts'
 import { noteQueued, provisionProject, restoreProject, usableProject, withRegistry } from './provision.ts'
 import { type RedisOptions, startRedis } from './redis.ts'
 import type { SupervisedProcess } from './supervised-process.ts'
@@ -23,17 +23,16 @@ export interface ServicesOptions {
   /** A supervisor that has already opened a data directory; `dataDir` is then ignored. */
   readonly supervisor?: Supervisor | undefined
   readonly redis?: RedisOptions | undefined
-  readonly clickhouse?: ClickHouseOptions | undefined
   readonly note?: ((text: string) => void) | undefined
 }
 
 /** Starts Redis and ClickHouse. By default they are empty and have random passwords, and their data is deleted when they stop. */
 export async function startServices(options: ServicesOptions = {}): Promise<Services> {
-  const supervisor = options.supervisor ?? (await Supervisor.open({ dataDir: options.dataDir }))
+  const supervisor = options.supervisor ?? new Supervisor({ dataDir: options.dataDir })
   try {
     const [redis, clickhouse] = await Promise.all([
       startRedis(supervisor, { note: options.note, ...options.redis }),
-      startClickHouse(supervisor, options.clickhouse),
+      startClickHouse(supervisor),
     ])
     return {
       supervisor,

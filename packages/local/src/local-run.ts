@@ -37,7 +37,7 @@ export async function runLocally(
   try {
     const full = describeFullDisk(dataDir)
     if (full !== undefined) throw new Error(full)
-    supervisor = await Supervisor.open({ dataDir })
+    supervisor = new Supervisor({ dataDir })
     await Promise.race([interrupted, startAndWatch(supervisor, environment, write)])
     await supervisor.stop()
     return 0
@@ -70,11 +70,9 @@ async function startAndWatch(
   const code = await probePort(port, host)
   if (code !== undefined) throw new Error(describePort(host, port, code))
   write('Starting Redis, ClickHouse, API, worker and explorer …')
-  const { opsPorts, redis, clickhouse, project, queryPort = DEFAULT_QUERY_PORT } = readEarlier(dataDir)
+  const { opsPorts, project, queryPort = DEFAULT_QUERY_PORT } = readEarlier(dataDir)
   const installation = await startInstallation({
     supervisor,
-    redis,
-    clickhouse,
     earlier: project,
     note: write,
     api: { host, port: port === 0 ? undefined : port, opsPort: opsPorts?.api, environment },
@@ -121,8 +119,6 @@ export function readEarlier(dataDir: string) {
       apiUrl: local.apiUrl,
       project: { projectId: local.projectId, apiKey: local.apiKey, readKey: local.readKey },
       queryPort: portOf(local.queryUrl),
-      redis: { port: portOf(local.redisUrl), password: new URL(local.redisUrl).password },
-      clickhouse: { port: portOf(local.clickhouse.url), password: local.clickhouse.password },
       opsPorts: {
         api: portOf(local.opsUrls.api),
         worker: portOf(local.opsUrls.worker),

@@ -26,17 +26,13 @@ export class Supervisor {
   readonly #processes: SupervisedProcess[] = []
   #stopped: Promise<void> | undefined
 
-  private constructor(dataDir?: string) {
+  /** @param options.dataDir created if it is missing; by default a temporary one, which `stop` deletes @throws DataDirectoryBusyError */
+  constructor({ dataDir }: { dataDir?: string | undefined } = {}) {
     if (dataDir !== undefined) makeFolder(dataDir)
     this.dataDir = realpathSync(dataDir ?? mkdtempSync(join(tmpdir(), 'sluice-')))
     this.#isTemporary = dataDir === undefined
     makeFolder(join(this.dataDir, 'logs'))
     this.#lock = takeLock(this.dataDir)
-  }
-
-  /** @param dataDir created if it is missing; by default a temporary one, which `stop` deletes @throws DataDirectoryBusyError */
-  static async open({ dataDir }: { dataDir?: string | undefined } = {}): Promise<Supervisor> {
-    return new Supervisor(dataDir)
   }
 
   async start(spec: ProcessSpec): Promise<SupervisedProcess> {

@@ -49,7 +49,7 @@ it('a supervisor leaves no process after kill -9 at any moment of its start', as
 
 it('a supervisor shares its data directory with no other one, and stops a Redis that outlived an earlier run', async () => {
   const elsewhere = await superviseElsewhere()
-  await expect(Supervisor.open({ dataDir: folder })).rejects.toThrow(DataDirectoryBusyError)
+  expect(() => new Supervisor({ dataDir: folder })).toThrow(DataDirectoryBusyError)
   const processes = descendantsOf(elsewhere.pid)
   const redis = processes.find(({ command }) => command.includes('redis-server'))
   const guard = processes.find(({ parent }) => parent === redis?.pid)
@@ -73,7 +73,7 @@ it('a process is killed when its guard is', async () => {
 
 /** Starts a process that runs JavaScript. */
 async function startScript(code: string, spec: Partial<ProcessSpec> = {}) {
-  supervisor = await Supervisor.open({ dataDir: folder })
+  supervisor = new Supervisor({ dataDir: folder })
   return supervisor.start({
     role: 'api',
     name: 'script',

@@ -19,35 +19,25 @@ export interface DependencyStatus {
  * Remembers since when each dependency works or fails.
  *
  * A dependency: up ⇄ down, at the first check that finds it so.
+ *
+ * @param failures makes no remote call. The names may change: a shard is added
+ * @returns checks the dependencies, and returns their states, in the order of the failures. To be called at an interval
  */
-export class Dependencies {
-  readonly #failures: () => DependencyFailures
-  readonly #monotonicMs: () => number
-  #known = new Map<string, { isUp: boolean; sinceMs: number; lastError: string | undefined }>()
-
-  /** @param failures makes no remote call. The names may change: a shard is added */
-  constructor(failures: () => DependencyFailures, monotonicMs: () => number) {
-    this.#failures = failures
-    this.#monotonicMs = monotonicMs
-  }
-
-  /** To be called at an interval. */
-  check(): void {
-    const nowMs = this.#monotonicMs()
-    const known = Object.entries(this.#failures()).map(([name, error]) => {
-      const before = this.#known.get(name)
+export function dependencyCheck(
+  failures: () => DependencyFailures,
+  monotonicMs: () => number,
+): () => DependencyStatus[] {
+  let known = new Map<string, { isUp: boolean; sinceMs: number; lastError: string | undefined }>()
+  return () => {
+    const nowMs = monotonicMs()
+    const found = Object.entries(failures()).map(([name, error]) => {
+      const before = known.get(name)
       const isUp = error === undefined
       const sinceMs = before?.isUp === isUp ? before.sinceMs : nowMs
       return [name, { isUp, sinceMs, lastError: error ?? before?.lastError }] as const
     })
-    this.#known = new Map(known)
-  }
-
-  /** The present states, in the order of the failures. */
-  get status(): DependencyStatus[] {
-    this.check()
-    const nowMs = this.#monotonicMs()
-    return Array.from(this.#known, ([name, { isUp, sinceMs, lastError }]) => ({
+    known = new Map(found)
+    return Array.from(known, ([name, { isUp, sinceMs, lastError }]) => ({
       name,
       state: isUp ? 'up' : 'down',
       seconds: Math.floor((nowMs - sinceMs) / 1_000),

@@ -58,11 +58,10 @@ export async function listenForOperators(
   const { port: bound } = server.address() as AddressInfo
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    close: async () => {
+      server.closeAllConnections()
+      await server[Symbol.asyncDispose]()
+    },
   }
 }
 

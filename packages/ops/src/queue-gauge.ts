@@ -46,14 +46,7 @@ export interface QueueGaugeOptions {
   readonly memoryBytes: number
   /** The clock of the chunks' ids, ms since 1970: the same for all processes that make them. */
   readonly wallMs: () => number
-  readonly monotonicMs: () => number
 }
-
-/**
- * A cluster node that is unavailable leaves the list for some seconds while its connection is made again. A node that was removed
- * from the cluster never returns to the list, and must not count forever.
- */
-const SERVER_KEPT_MS = 60_000
 
 /**
  * Reads the state of the queues, retired shards included: a script, seven commands per shard and one per server. With one shard they take
@@ -67,8 +60,8 @@ export class QueueGauge {
   readonly #shards = new Map<string, ShardReading>()
   /** Why the last reading of each shard failed, by its wait list. */
   readonly #failures = new Map<string, string>()
-  /** The last reading of each server, by its address, and when it was last in the list of known servers, on the monotonic clock. */
-  readonly #servers = new Map<string, ServerMemory & { readonly knownAtMs: number }>()
+  /** The last reading of each known server, by its address. */
+  readonly #servers = new Map<string, ServerMemory>()
 
   constructor(options: QueueGaugeOptions) {
     this.#options = options
@@ -113,22 +106,19 @@ export class QueueGauge {
   }
 
   async #readServers(): Promise<void> {
-    const { servers, monotonicMs, memoryBytes } = this.#options
-    const knownAtMs = monotonicMs()
+    const { servers, memoryBytes } = this.#options
     const known = new Map(
       servers().map((server) => [`${server.options.host}:${server.options.port}`, server]),
     )
-    for (const [address, last] of this.#servers) {
-      if (known.has(address)) this.#servers.set(address, { ...last, knownAtMs })
-      else if (knownAtMs - last.knownAtMs > SERVER_KEPT_MS) this.#servers.delete(address)
-    }
+    // A node that was removed from its cluster must not count forever.
+    for (const address of this.#servers.keys()) if (!known.has(address)) this.#servers.delete(address)
     await requireOne(
       Array.from(known, async ([address, server]) => {
         const info = await server.info('memory')
         // As Redis counts for `maxmemory`: without the buffers of its append-only file and its replicas.
         const usedBytes = field(info, 'used_memory') - field(info, 'mem_not_counted_for_evict')
         const limitBytes = field(info, 'maxmemory') || memoryBytes
-        this.#servers.set(address, { server: address, usedBytes, limitBytes, knownAtMs })
+        this.#servers.set(address, { server: address, usedBytes, limitBytes })
       }),
     )
   }

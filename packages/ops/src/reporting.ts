@@ -9,7 +9,7 @@ import {
   type SettingsOf,
 } from '@sluice/runtime'
 import { hostname } from 'node:os'
-import { Dependencies, type DependencyFailures, redisFailure, withoutSecrets } from './dependencies.ts'
+import { dependencyCheck, type DependencyFailures, redisFailure, withoutSecrets } from './dependencies.ts'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
 import { Metrics } from './metrics.ts'
 import { type OpsServerOptions, startOpsServer } from './ops-server.ts'
@@ -50,7 +50,7 @@ export class Reporting {
   readonly metrics: Metrics
   readonly gauge: QueueGauge
   readonly #options: ReportingOptions
-  readonly #dependencies: Dependencies
+  readonly #checkDependencies: ReturnType<typeof dependencyCheck>
   readonly #heartbeat: Heartbeat
   #closeServer: (() => Promise<void>) | undefined
   #timer: NodeJS.Timeout | undefined
@@ -67,9 +67,8 @@ export class Reporting {
       shards,
       memoryBytes: config.REDIS_MEMORY_BYTES,
       wallMs,
-      monotonicMs,
     })
-    const queues = new QueueReporter(this.gauge, monotonicMs, logger)
+    const queues = new QueueReporter({ gauge: this.gauge, monotonicMs, logger })
     this.#heartbeat = new Heartbeat({
       ...options,
       redis: reportingRedis,
@@ -80,7 +79,8 @@ export class Reporting {
       queues,
     })
     const failure = redisFailure(redis)
-    this.#dependencies = new Dependencies(() => ({ redis: failure(), ...dependencies() }), monotonicMs)
+    const failures = () => ({ redis: failure(), ...dependencies() })
+    this.#checkDependencies = dependencyCheck(failures, monotonicMs)
     exportQueues(this.metrics, queues)
     this.metrics.gauge({ name: 'sluice_ready', help: '1 if /readyz answers 200.' }, () =>
       Number(this.readiness().ready),
@@ -104,7 +104,7 @@ export class Reporting {
   /** @returns the address of the ops server */
   async start(server: Pick<OpsServerOptions, 'isAlive' | 'pages'> = {}): Promise<string> {
     const { OPS_HOST: host, OPS_PORT: port } = this.#options.config
-    this.#dependencies.check()
+    this.#checkDependencies()
     // The first time after a second: a process that starts is not ready.
     this.#timer = setInterval(this.#check, CHECK_INTERVAL_MS)
     const { url, close } = await startOpsServer({
@@ -112,7 +112,7 @@ export class Reporting {
       host,
       port,
       readiness: this.readiness,
-      dependencies: () => this.#dependencies.status,
+      dependencies: this.#checkDependencies,
       metrics: this.metrics.page,
     })
     this.#closeServer = close
@@ -128,7 +128,7 @@ export class Reporting {
   }
 
   readonly #check = (): void => {
-    this.#dependencies.check()
+    this.#checkDependencies()
     const { ready, reasons } = this.readiness()
     if (ready === this.#wasReady) return
     this.#wasReady = ready

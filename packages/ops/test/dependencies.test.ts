@@ -1,38 +1,38 @@
 import type { RedisConnection } from '@sluice/runtime'
 import { EventEmitter } from 'node:events'
 import { beforeEach, expect, it } from 'vitest'
-import { Dependencies, redisFailure } from '../src/dependencies.ts'
+import { dependencyCheck, redisFailure } from '../src/dependencies.ts'
 
 let nowMs: number
 let failures: Map<string, string | undefined>
-let dependencies: Dependencies
+let check: ReturnType<typeof dependencyCheck>
 
 beforeEach(() => {
   nowMs = 0
   failures = new Map(['redis', 'shard 1'].map((name) => [name, undefined]))
-  dependencies = new Dependencies(
+  check = dependencyCheck(
     () => Object.fromEntries(failures),
     () => nowMs,
   )
 })
 
 it('shows the state of each dependency, with the seconds since it changed, and its last error also afterwards', () => {
-  dependencies.check()
+  check()
   nowMs = 10_000
   failures.set('shard 1', 'one')
-  dependencies.check()
+  check()
   nowMs = 13_999
   failures.set('shard 1', 'two')
   const redis = { name: 'redis', state: 'up' }
   const shard = { name: 'shard 1', lastError: 'two' }
-  expect(dependencies.status).toEqual([
+  expect(check()).toEqual([
     { ...redis, seconds: 13 },
     { ...shard, state: 'down', seconds: 3 },
   ])
   failures.set('shard 1', undefined)
-  dependencies.check()
+  check()
   nowMs = 16_000
-  expect(dependencies.status).toEqual([
+  expect(check()).toEqual([
     { ...redis, seconds: 16 },
     { ...shard, state: 'up', seconds: 2 },
   ])
@@ -46,7 +46,7 @@ it.each([
   ['x'.repeat(1_000), 'x'.repeat(200)],
 ])('shows no password, and no long message: %j', (error, shown) => {
   failures.set('redis', error)
-  expect(dependencies.status[0]?.lastError).toBe(shown)
+  expect(check()[0]?.lastError).toBe(shown)
 })
 
 it('the connection to Redis fails while it is not open, with the last error of the connection', () => {

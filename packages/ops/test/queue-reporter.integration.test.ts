@@ -37,7 +37,7 @@ class Process extends QueueReporter {
 
   constructor(processId: string) {
     const [monotonicMs, logger] = [() => nowMs, createLogger('test', 'silent')]
-    super({ read }, monotonicMs, logger)
+    super({ gauge: { read }, monotonicMs, logger })
     const common = { role: 'api', host: 'web-1', pid: 7, version: '1.2.3', monotonicMs, logger } as const
     const heartbeat = new Heartbeat({ ...common, redis, prefix, processId, readiness, queues: this })
     this.check = () => heartbeat.check()

@@ -19,12 +19,7 @@ export class ApiKeys {
     this.#store = store
   }
 
-  /**
-   * Creates a key for a project.
-   *
-   * @returns the key itself, which is stored nowhere, and its record
-   * @throws RegistryError when there is no such project, the name is too long, or there is no scope
-   */
+  /** @returns the key itself, which is stored nowhere, and its record @throws RegistryError also as `requireKey` */
   async create(
     projectId: string,
     options: Partial<Pick<ApiKeyRecord, 'name' | 'scopes'>> & { expiresAt?: Date } = {},
@@ -41,7 +36,6 @@ export class ApiKeys {
    * Replaces a key with a new key of the same project, name, scopes and lifetime. The old key expires after the
    * overlap, or at its own expiry if that is earlier.
    *
-   * @returns the new key itself, which is stored nowhere, its record, and the old key's record
    * @throws RegistryError when there is no such key, or it is not active, or was already rotated
    */
   async rotate(
@@ -76,12 +70,7 @@ export class ApiKeys {
     return keyFromHash(await this.#store.redis.hgetall(this.#store.names.apiKey(keyHash)))
   }
 
-  /**
-   * Finds several keys in one round trip. Rejects if the lookup of one of them fails.
-   *
-   * @param keyHashes from `hashApiKey`
-   * @returns the records in the same order
-   */
+  /** As `find`, in one round trip and in the same order. Rejects if the lookup of one of them fails. */
   async findMany(keyHashes: readonly string[]): Promise<(ApiKeyRecord | undefined)[]> {
     const pipeline = this.#store.redis.pipeline()
     for (const keyHash of keyHashes) pipeline.hgetall(this.#store.names.apiKey(keyHash))
@@ -92,11 +81,7 @@ export class ApiKeys {
     })
   }
 
-  /**
-   * Revokes a key permanently. Revoking a revoked key changes nothing.
-   *
-   * @throws RegistryError when there is no such key
-   */
+  /** Revokes a key permanently. Revoking a revoked key changes nothing. */
   async revoke(keyId: string): Promise<ApiKeyRecord> {
     const { keyHash, record } = await this.#findById(keyId)
     const { names, now, run } = this.#store

@@ -64,7 +64,6 @@ export class Projects {
    * known, so that a client that still uses one learns that the project no longer exists.
    *
    * @returns until when the id is reserved
-   * @throws RegistryError when there is no such project
    */
   async delete(id: string): Promise<Date> {
     const nowMs = this.#store.now()
@@ -129,8 +128,8 @@ export class Projects {
   async update(id: string, changes: ProjectChanges): Promise<Project> {
     if (changes.retentionDays !== undefined) requireRetention(changes.retentionDays)
     requireLimits(changes)
-    const json = JSON.stringify(changes, (_, value: unknown) =>
-      value === null || typeof value === 'object' ? value : String(value),
+    const json = JSON.stringify(changes, (_, value: number | boolean | object | null) =>
+      typeof value === 'object' ? value : String(value),
     )
     if (PROJECT_ID.test(id)) await this.#run(CHANGE_PROJECT, id, [this.#store.now(), json])
     const project = await this.find(id)

@@ -10,10 +10,7 @@ export class Registry {
   readonly keys: ApiKeys
   readonly identity: RegistryIdentity
 
-  /**
-   * @param prefix `redisNames(…).registryPrefix`
-   * @param durable what the changes run on
-   */
+  /** @param prefix `installationNames(…).registryPrefix` @param durable what the changes run on */
   constructor(
     redis: RedisConnection,
     prefix: string,

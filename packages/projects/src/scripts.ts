@@ -125,22 +125,13 @@ redis.call('HSET', KEYS[3], unpack(ARGV, 5))
 redis.call('SADD', KEYS[2], ARGV[1])
 redis.call('HSET', KEYS[4], ARGV[2], ARGV[1])`
 
-/**
- * KEYS: the key. ARGV: now.
- *
- * @returns when the key was first revoked; nil when there is no such key
- */
+/** KEYS: the key. ARGV: now. Returns when the key was first revoked; nil when there is no such key. */
 export const REVOKE_KEY = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
 redis.call('HSETNX', KEYS[1], 'revokedAt', ARGV[1])
 return redis.call('HGET', KEYS[1], 'revokedAt')`
 
-/**
- * KEYS: keys.
- * ARGV: when each key was last used.
- *
- * Never replaces a later time with an earlier one, and never recreates a deleted key.
- */
+/** KEYS: keys. ARGV: when each was last used. Never replaces a later time with an earlier one, and never recreates a deleted key. */
 export const RECORD_KEY_USES = `
 for i, key in ipairs(KEYS) do
   local id, before = unpack(redis.call('HMGET', key, 'id', 'lastUsedAt'))

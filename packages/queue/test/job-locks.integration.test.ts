@@ -39,7 +39,7 @@ describe('the locks of held chunks', () => {
   })
 
   it('are renewed on a Redis Cluster, by the node of each shard', async () => {
-    const supervisor = await Supervisor.open()
+    const supervisor = new Supervisor()
     onTestFinished(() => supervisor.stop({ force: true }))
     const cluster = await startRedisCluster(supervisor, 2)
     const nodesOf = (prefix: string) =>

@@ -45,7 +45,8 @@ export class LogLimiter {
     const key = this.#kinds.has(ownKey) || this.#kinds.size < logLimits.kindsMax ? ownKey : level
     const kind = this.#kinds.get(key) ?? { lines: 0, dropped: 0, report }
     this.#kinds.set(key, kind)
-    this.#startInterval()
+    if (!this.#isCounting) this.#after(logLimits.intervalMs, this.#endInterval)
+    this.#isCounting = true
     kind.lines += 1
     if (kind.lines <= linesMax) return true
     kind.dropped += 1
@@ -60,13 +61,9 @@ export class LogLimiter {
     for (const { dropped, report } of kinds) if (dropped > 0) report(dropped)
   }
 
-  #startInterval(): void {
-    if (this.#isCounting) return
-    this.#isCounting = true
-    this.#after(logLimits.intervalMs, () => {
-      this.#isCounting = false
-      this.flush()
-    })
+  readonly #endInterval = (): void => {
+    this.#isCounting = false
+    this.flush()
   }
 }
 
@@ -75,20 +72,12 @@ export class LogLimiter {
  * numbers of a `reason` are left out, so that waiting times do not make a new kind.
  */
 function codeOf(fields: unknown): string {
-  if (typeof fields !== 'object' || fields === null) return ''
-  const error: unknown = fields instanceof Error ? fields : 'err' in fields ? fields.err : undefined
-  if (error instanceof Error) return codeOfError(error)
-  const reason = 'code' in fields ? fields.code : 'reason' in fields ? fields.reason : undefined
-  return typeof reason === 'string' ? withoutNumbers(reason) : ''
+  const { err = fields, reason, code = reason } = Object(fields) as Readonly<Record<string, unknown>>
+  if (!(err instanceof Error)) return typeof code === 'string' ? withoutNumbers(code) : ''
+  if ('code' in err && typeof err.code === 'string') return err.code
+  // Redis' errors begin with their code.
+  return err.name === 'ReplyError' ? withoutNumbers(err.message.split(' ', 1).join('')) : err.name
 }
 
-/** Redis' errors begin with their code. */
-function codeOfError(error: Error): string {
-  if ('code' in error && typeof error.code === 'string') return error.code
-  const [first = ''] = error.message.split(' ', 1)
-  return error.name === 'ReplyError' ? withoutNumbers(first) : error.name
-}
-
-function withoutNumbers(reason: string): string {
-  return reason.slice(0, logLimits.codeLengthMax).replaceAll(/\d+/g, '0')
-}
+const withoutNumbers = (reason: string): string =>
+  reason.slice(0, logLimits.codeLengthMax).replaceAll(/\d+/g, '0')

@@ -1,7 +1,5 @@
 import { type MonotonicClock, processClock } from './timing.ts'
 
-const late: unique symbol = Symbol('late')
-
 /** A promise did not settle in time. What it does later is ignored. */
 export class TimeoutError extends Error {
   override name = 'TimeoutError'
@@ -19,15 +17,13 @@ export async function withTimeout<T>(
 ): Promise<T> {
   const settled = new AbortController()
   try {
-    const first = await Promise.race<T | typeof late>([
-      promise,
-      clock.sleep(Math.max(0, ms), settled.signal).then((): typeof late => late),
-    ])
-    if (first === late) throw new TimeoutError(`no result within ${Math.round(ms)} ms`)
-    return first
+    const expired = clock.sleep(Math.max(0, ms), settled.signal).then(() => settled)
+    const first = await Promise.race([promise, expired])
+    if (first === settled) throw new TimeoutError(`no result within ${Math.round(ms)} ms`)
+    return first as T
   } finally {
     // With a reason, Node creates no error.
-    settled.abort(late)
+    settled.abort('settled')
   }
 }
 

@@ -47,7 +47,7 @@ export function clickhouseContainer(password: string): GenericContainer {
  * with their data by `stop`.
  */
 export async function startContainerServices(options: TestServicesOptions = {}): Promise<Services> {
-  const supervisor = await Supervisor.open(options)
+  const supervisor = new Supervisor(options)
   const containers: StartedTestContainer[] = []
   const stop: Services['stop'] = async (how) => {
     await supervisor.stop(how)

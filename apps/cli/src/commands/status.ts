@@ -1,4 +1,4 @@
-import { MemoryTrend, type ProcessReport } from '@sluice/ops'
+import { memoryTrend, type ProcessReport } from '@sluice/ops'
 import { registryProblems } from '@sluice/projects'
 import { processClock } from '@sluice/runtime'
 import type { Command } from 'commander'
@@ -35,12 +35,12 @@ async function showStatus(options: StatusOptions, context: Context): Promise<voi
   const { watch, json, interval } = options
   const redis = await redisAccess(options, context)
   const signal = watch ? context.abortOnInterrupt() : new AbortController().signal
-  const trend = new MemoryTrend(() => processClock.nowMs())
+  const headroomS = memoryTrend(() => processClock.nowMs())
   let before: Parameters<typeof statusOf>[1]
   while (!signal.aborted) {
     const now = await readStatus(redis, () => clickhouseAccess(options, context, redis))
     if (signal.aborted) return
-    const status = statusOf(now, before, trend, context.nowMs())
+    const status = statusOf(now, before, headroomS, context.nowMs())
     // Without Redis there are no rates to wait for.
     const isComplete = before !== undefined || now.redis === undefined
     // A program gets no object without rates that it would have to ignore.

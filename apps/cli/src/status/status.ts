@@ -1,5 +1,5 @@
 import { type ClickHouseAccess, DeadLetterStore } from '@sluice/clickhouse'
-import { type MemoryTrend, QueueGauge, readProcesses, type ShardReading, withoutSecrets } from '@sluice/ops'
+import { type memoryTrend, QueueGauge, readProcesses, type ShardReading, withoutSecrets } from '@sluice/ops'
 import { Registry } from '@sluice/projects'
 import { queuedRows, ShardCount } from '@sluice/queue'
 import { installationNames, processClock, readRedisTimeMs, redisServers } from '@sluice/runtime'
@@ -84,7 +84,7 @@ export type QueueStatus = ReturnType<typeof queueOf>
 export function statusOf(
   { redis, deadLetters, errors }: Reading,
   before: Reading | undefined,
-  trend: Pick<MemoryTrend, 'headroomS'>,
+  headroomS: ReturnType<typeof memoryTrend>,
   atMs: number,
 ) {
   const queue = (shards: readonly ShardReading[]) => queueOf(shards, redis?.atMs ?? 0, before?.redis)
@@ -95,7 +95,7 @@ export function statusOf(
     lag: lagOf(redis?.processes),
     deadLetters,
     // Until the limit at the rate of the readings so far. Infinity if the memory does not grow.
-    servers: redis?.servers.map((memory) => ({ ...memory, headroomS: trend.headroomS(memory) })) ?? [],
+    servers: redis?.servers.map((memory) => ({ ...memory, headroomS: headroomS(memory) })) ?? [],
     processes: redis?.processes,
     registry: redis?.registry,
     errors,

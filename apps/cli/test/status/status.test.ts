@@ -37,7 +37,8 @@ function readingOf(redis: Partial<RedisReading> = {}, given: Partial<Reading> = 
   return { redis: { ...idle, ...redis }, deadLetters: { total: 0, today: 0 }, errors: [], ...given }
 }
 
-const trend = { headroomS: () => Number.POSITIVE_INFINITY }
+const notGrowing = () => Number.POSITIVE_INFINITY
+const growing = ({ server }: { server: string }) => (server === 'r:1' ? 1.23456 : Infinity)
 
 const shardsOf = (first: ShardReading['totals'], second: ShardReading['totals']): ShardReading[] => [
   shardRows({ totals: first }),
@@ -47,7 +48,7 @@ const shardsOf = (first: ShardReading['totals'], second: ShardReading['totals'])
 test('rates are the differences of the totals over the time between the readings, for each shard and for all', () => {
   const before = readingOf({ atMs: 1_000, shards: shardsOf(totals(100, 50), totals(10)) })
   const now = readingOf({ atMs: 3_000, shards: shardsOf(totals(300, 100, 4), totals(14)) })
-  const { queue, shards } = statusOf(now, before, trend, 0)
+  const { queue, shards } = statusOf(now, before, notGrowing, 0)
   expect(shards.map(({ rates }) => rates)).toEqual([
     { intervalS: 2, added: 100, inserted: 25, deadLettered: 2 },
     { intervalS: 2, added: 2, inserted: 0, deadLettered: 0 },
@@ -62,14 +63,14 @@ test.each([
   ['the shard is new', readingOf({ shards: [] })],
 ])('rates are unknown if %s', (_why, before) => {
   const now = readingOf({ atMs: 2_000, shards: [shardRows({ totals: totals(100) })] })
-  expect(statusOf(now, before, trend, 0).queue?.rates).toBeUndefined()
+  expect(statusOf(now, before, notGrowing, 0).queue?.rates).toBeUndefined()
 })
 
 test('the queue is the sum of its shards, with the age of the oldest chunk', () => {
   const counts = { waiting: 1, delayed: 2, inHand: 3, failed: 4 }
   const first = shardRows({ ...counts, oldestAgeS: 5, totals: totals(10, 2, 1) })
   const second = shardRows({ shard: 1, waiting: 10, oldestAgeS: 7, totals: totals(5) })
-  const { queue } = statusOf(readingOf({ shards: [first, second] }), undefined, trend, 0)
+  const { queue } = statusOf(readingOf({ shards: [first, second] }), undefined, notGrowing, 0)
   expect(queue).toMatchObject({ ...counts, waiting: 11, oldestAgeS: 7, rows: 12 })
 })
 
@@ -79,13 +80,13 @@ test('the lag concerns all workers: the mean over their chunks, and the maximum'
     { chunks: 3, meanS: 1, maxS: 2 },
   ]
   const processes = [processReport(), ...lags.map((lag) => processReport({ role: 'worker', lag }))]
-  const { lag } = statusOf(readingOf({ processes }), undefined, trend, 0)
+  const { lag } = statusOf(readingOf({ processes }), undefined, notGrowing, 0)
   expect(lag).toEqual({ chunks: 4, meanS: 1.75, maxS: 4 })
 })
 
 test('the JSON has null for what is unknown, and for the headroom of a server whose memory does not grow', () => {
   const unknown = readingOf({}, { redis: undefined, deadLetters: undefined, errors: ['no Redis'] })
-  expect(JSON.parse(statusJson(statusOf(unknown, undefined, trend, Date.UTC(2026, 0, 1))))).toEqual({
+  expect(JSON.parse(statusJson(statusOf(unknown, undefined, notGrowing, Date.UTC(2026, 0, 1))))).toEqual({
     at: '2026-01-01T00:00:00.000Z',
     queue: null,
     shards: [],
@@ -96,14 +97,13 @@ test('the JSON has null for what is unknown, and for the headroom of a server wh
     registry: null,
     errors: ['no Redis'],
   })
-  const growing = { headroomS: ({ server }: { server: string }) => (server === 'r:1' ? 1.23456 : Infinity) }
   const servers = ['r:1', 'r:2'].map((server) => ({ server, usedBytes: 1, limitBytes: 2 }))
   const json = statusJson(statusOf(readingOf({ servers }), undefined, growing, 0))
   expect(JSON.parse(json)).toMatchObject({ servers: [{ headroomS: 1.235 }, { headroomS: null }] })
 })
 
 function linesOf(now: Reading, before?: Reading, headroomS = Number.POSITIVE_INFINITY): string[] {
-  const status = statusOf(now, before, { headroomS: () => headroomS }, 0)
+  const status = statusOf(now, before, () => headroomS, 0)
   return statusText(status, painter(false)).trimEnd().split('\n').slice(1)
 }
 

@@ -28,7 +28,7 @@ export function useTestRedis(): { readonly url: string } {
   let supervisor: Supervisor
   let url = ''
   beforeAll(async () => {
-    supervisor = await Supervisor.open()
+    supervisor = new Supervisor()
     ;({ url } = await startRedis(supervisor))
   })
   afterAll(() => supervisor.stop({ force: true }))

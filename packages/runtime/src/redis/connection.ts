@@ -57,10 +57,6 @@ const SILENCE_MAX_MS = 15_000
  * @throws SettingsError
  */
 export function connectRedis(url: string, tuning: RedisTuning): RedisConnection {
-  return openConnection(url, tuning).setMaxListeners(0)
-}
-
-function openConnection(url: string, tuning: RedisTuning): RedisConnection {
   const address = parseRedisUrl(url)
   const { failFast, commandTimeoutMs } = tuning
   const { username, password, kind, nodes } = address
@@ -101,7 +97,7 @@ function openConnection(url: string, tuning: RedisTuning): RedisConnection {
     },
     ...(failFast ? { ...noResend, enableOfflineQueue: false } : {}),
   })
-  return redis
+  return redis.setMaxListeners(0)
 }
 
 /**
@@ -198,7 +194,7 @@ function connectCluster(address: RedisAddress, node: ServerOptions, failFast: bo
     // Another node may have taken over the slots. Commands that fail here never learn of it from a redirection.
     if (failFast) cluster.refreshSlotsCache()
   })
-  return cluster
+  return cluster.setMaxListeners(0)
 }
 
 function retryStrategy(attempt: number): number {

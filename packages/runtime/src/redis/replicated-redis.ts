@@ -69,14 +69,8 @@ export class ReplicatedRedis implements DurableRedis {
     this.#options = options
     const { url, tlsCaFile, sentinelPassword, waitMs, onError } = options
     this.#links = Array.from({ length: CONNECTIONS }, () => {
-      const redis = connectRedis(url, {
-        tlsCaFile,
-        sentinelPassword,
-        failFast: true,
-        commandTimeoutMs: waitMs + ANSWER_MARGIN_MS,
-      })
-      redis.on('error', onError)
-      return { redis, running: 0 }
+      const tuning = { tlsCaFile, sentinelPassword, commandTimeoutMs: waitMs + ANSWER_MARGIN_MS }
+      return { redis: connectRedis(url, { ...tuning, failFast: true }).on('error', onError), running: 0 }
     })
   }
 
@@ -85,7 +79,9 @@ export class ReplicatedRedis implements DurableRedis {
     const call = isBinary ? 'callBuffer' : 'call'
     return async (keys, args) => {
       if (this.#blockedBecause !== undefined) throw new NotReplicatedError(this.#blockedBecause)
-      const tag = hashTagOf(keys)
+      const [key = ''] = keys
+      // Every key of Sluice begins with its hash tag.
+      const tag = key.slice(0, key.indexOf('}') + 1)
       // A link that is being opened rejects at once, and would therefore always be the least busy one.
       const ready = this.#links.filter(({ redis }) => redis.status === 'ready')
       const [first, ...others] = ready
@@ -94,7 +90,7 @@ export class ReplicatedRedis implements DurableRedis {
       link.running += 1
       try {
         const parameters = [keys.length, ...keys, ...args] as const
-        const server = await serverOf(link.redis, keys[0] ?? '')
+        const server = await serverOf(link.redis, key)
         const answer = await command((name, text) =>
           this.#run(server, (pipeline) => pipeline[call](name, text, ...parameters)),
         )
@@ -150,7 +146,8 @@ export class ReplicatedRedis implements DurableRedis {
     const pipeline = addScript(redis.pipeline())
     pipeline.call('WAIT', replicas, half).call('WAITAOF', 1, replicas, half).call('ROLE')
     const [ran, waitedForMemory, waitedForDisk, role] = (await pipeline.exec()) ?? []
-    const waited = isCommandUnknown(waitedForDisk?.[0]) ? waitedForMemory : waitedForDisk
+    const hasNoWaitAof = waitedForDisk?.[0]?.message.startsWith('ERR unknown command')
+    const waited = hasNoWaitAof ? waitedForMemory : waitedForDisk
     if (ran === undefined || waited === undefined || role === undefined)
       throw new Error('the script was not sent')
     const [error, answer] = ran
@@ -185,11 +182,6 @@ export class ReplicatedRedis implements DurableRedis {
       else if (redis.status === 'ready') redis.disconnect(true)
     }
   }
-}
-
-/** Every key of Sluice begins with its hash tag. */
-function hashTagOf([key = '']: readonly string[]): string {
-  return key.slice(0, key.indexOf('}') + 1)
 }
 
 /** Their addresses. None if the server does not permit `ROLE`. */
@@ -229,10 +221,6 @@ async function serverOf(connection: RedisConnection, key: string): Promise<Redis
   if (node?.status === 'ready') return node
   connection.refreshSlotsCache()
   throw new Error('the connection to the node of the slot is not open')
-}
-
-function isCommandUnknown(error: Error | null | undefined): boolean {
-  return error?.message.startsWith('ERR unknown command') === true
 }
 
 function isRedirection(error: unknown): boolean {
