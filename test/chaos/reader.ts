@@ -1,3 +1,4 @@
+import { closeRedis } from '@sluice/harness/close-redis'
 import { select } from '@sluice/harness/clickhouse'
 import type { Services } from '@sluice/local'
 import { Completeness } from '@sluice/queue'
@@ -58,7 +59,7 @@ export class ChaosReader {
       }
       await sleep(INTERVAL_MS, undefined, { signal: this.#stopping.signal }).catch(() => undefined)
     }
-    redis.disconnect()
+    await closeRedis(redis)
   }
 
   #read(untilMs: number): Promise<Omit<Answer, 'untilMs'>[]> {

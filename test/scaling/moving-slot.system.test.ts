@@ -1,3 +1,4 @@
+import { closeRedis } from '@sluice/harness/close-redis'
 import { pause } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
 import {
@@ -56,7 +57,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await consumer.close()
   await queue.close()
-  redis.disconnect()
+  await closeRedis(redis)
 })
 
 function openConsumer(lockDurationMs: number): ChunkConsumer {

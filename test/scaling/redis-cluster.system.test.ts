@@ -1,3 +1,4 @@
+import { closeRedis } from '@sluice/harness/close-redis'
 import { eventually, pause, postLogs, seededRandom } from '@sluice/harness'
 import { Journal } from '@sluice/harness/journal'
 import { Load } from '@sluice/harness/load'
@@ -126,7 +127,7 @@ it('accepts each idempotency key once, on every shard', async () => {
 
 it('a command whose connection is lost fails with failFast, and is not sent again', async () => {
   const redis = connectRedis(cluster.url, { failFast: true }).on('error', () => undefined)
-  onTestFinished(() => redis.disconnect())
+  onTestFinished(() => closeRedis(redis))
   await once(redis, 'ready')
   const port = cluster.nodes[await cluster.nodeOf('list')]?.port ?? 0
   const blocked = async (): Promise<string[]> => {

@@ -1,3 +1,4 @@
+import { closeRedis } from '@sluice/harness/close-redis'
 import { eventually, pause } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
 import { connectRedis, ReplicatedRedis } from '@sluice/runtime'
@@ -38,7 +39,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   redis.close()
-  other.disconnect()
+  await closeRedis(other)
 })
 
 /** Moves the slot of a key, without its keys, to the other node. */

@@ -1,3 +1,4 @@
+import { closeRedis } from '@sluice/harness/close-redis'
 import { Redis } from 'ioredis'
 import { eventually, pause } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
@@ -136,7 +137,7 @@ describe('a check of the replicas', () => {
     onTestFinished(async () => {
       check.stop()
       scripts.close()
-      connection.disconnect()
+      await closeRedis(connection)
     })
     const reason = 'has 2 replicas, and only 1 must confirm'
     await expect.poll(() => check.readiness.reasons[0]).toContain(reason)

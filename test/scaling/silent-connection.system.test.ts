@@ -1,3 +1,4 @@
+import { closeRedis } from '@sluice/harness/close-redis'
 import { eventually, FaultProxy } from '@sluice/harness'
 import { Supervisor } from '@sluice/local'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
@@ -50,7 +51,7 @@ describe.concurrent.each(['redis', 'redis-cluster'])('%s://', (kind) => {
       const connect = async (): Promise<RedisConnection> => {
         const connection = connectRedis(proxy.url.replace('redis:', `${kind}:`), { failFast: false })
         connection.on('error', () => undefined)
-        onTestFinished(() => connection.disconnect())
+        onTestFinished(() => closeRedis(connection))
         await once(connection, 'ready')
         return connection
       }

@@ -102,7 +102,12 @@ export function exportQueues(metrics: Metrics, reporter: Pick<QueueReporter, 're
   )
   metrics.counter(
     { name: 'sluice_rows_total', help: 'Rows by what became of them.', labels: ['shard', 'stage'] },
-    ofShards(({ totals: { deadLettered, ...others } }) => ({ ...others, dead_lettered: deadLettered })),
+    ofShards(({ totals: { added, inserted, deadLettered, removed } }) => ({
+      added,
+      inserted,
+      dead_lettered: deadLettered,
+      removed,
+    })),
   )
   const headroomHelp = 'Time until the memory of Redis is full, at the rate of the last five minutes.'
   for (const [name, field, help] of [

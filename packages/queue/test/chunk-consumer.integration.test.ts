@@ -1,3 +1,4 @@
+import { closeRedis } from '@sluice/harness/close-redis'
 import { FaultProxy } from '@sluice/harness'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -24,7 +25,7 @@ async function openProxied(): Promise<{ readonly proxy: FaultProxy; readonly pro
   onTestFinished(() => proxy.down())
   const proxied = connectRedis(proxy.url, { failFast: false })
   proxied.on('error', () => undefined)
-  onTestFinished(() => proxied.disconnect())
+  onTestFinished(() => closeRedis(proxied))
   return { proxy, proxied }
 }
 

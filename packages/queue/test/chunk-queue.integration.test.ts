@@ -1,3 +1,4 @@
+import { closeRedis } from '@sluice/harness/close-redis'
 import { FaultProxy } from '@sluice/harness'
 import { namedRows } from '@sluice/rows/testing'
 import { connectRedis, type MonotonicClock, processClock, type RedisConnection } from '@sluice/runtime'
@@ -49,7 +50,7 @@ function openQueue(its: MonotonicClock = processClock): {
   const opened = new ChunkQueue(connection, fixture.names, { clock: its })
   onTestFinished(async () => {
     await opened.close()
-    connection.disconnect()
+    await closeRedis(connection)
   })
   return { redis: connection, queue: opened }
 }

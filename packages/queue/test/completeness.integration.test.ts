@@ -1,3 +1,4 @@
+import { closeRedis } from '@sluice/harness/close-redis'
 import { FaultProxy } from '@sluice/harness'
 import { rowsOfFrame } from '@sluice/rows'
 import { encodeBlock } from '@sluice/rows/testing'
@@ -46,7 +47,7 @@ function openQueue(shard = 0): ChunkQueue {
   const queue = new ChunkQueue(connection, queueNames(prefix, shard))
   onTestFinished(async () => {
     await queue.close()
-    connection.disconnect()
+    await closeRedis(connection)
   })
   return queue
 }
@@ -181,7 +182,7 @@ it('a shard that does not reply keeps its last answer', async () => {
   onTestFinished(() => proxy.down())
   const redis = connectRedis(proxy.url, { failFast: true, commandTimeoutMs: 500 })
   redis.on('error', () => undefined)
-  onTestFinished(() => redis.disconnect())
+  onTestFinished(() => closeRedis(redis))
   let nowMs = NOW_MS
   const reader = openReader({ durable: plainRedis(redis), redisMs: () => nowMs, wallMs: () => nowMs })
   await expect.poll(() => reader.until()).toBeGreaterThan(NOW_MS - 1_000)

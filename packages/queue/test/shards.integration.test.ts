@@ -1,3 +1,4 @@
+import { closeRedis } from '@sluice/harness/close-redis'
 import { FaultProxy } from '@sluice/harness'
 import { connectRedis, installationNames, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
@@ -18,7 +19,7 @@ let prefix: string
 
 beforeEach(() => {
   redis = connectRedis(server.url, { failFast: false })
-  onTestFinished(() => redis.disconnect())
+  onTestFinished(() => closeRedis(redis))
   prefix = `test-${randomUUID()}`
 })
 
@@ -70,7 +71,7 @@ function openQueue(shard: number, url = server.url): { queue: ChunkQueue; connec
   const queue = new ChunkQueue(connection, queueNames(prefix, shard))
   onTestFinished(async () => {
     await queue.close()
-    connection.disconnect()
+    await closeRedis(connection)
   })
   return { queue, connection }
 }

@@ -1,3 +1,4 @@
+import { closeRedis } from '@sluice/harness/close-redis'
 import { startRedis, Supervisor } from '@sluice/local'
 import { namedRows } from '@sluice/rows/testing'
 import { connectRedis, createLogger, plainRedis, type RedisConnection } from '@sluice/runtime'
@@ -57,7 +58,7 @@ export class ConsumerFixture {
     this.names = names
     this.redis = connectRedis(url, { failFast: false })
     this.redis.on('error', () => undefined)
-    onTestFinished(() => this.redis.disconnect())
+    onTestFinished(() => closeRedis(this.redis))
     this.queue = this.openQueue()
     this.ledger = batchLedger(plainRedis(this.redis), this.names)
   }

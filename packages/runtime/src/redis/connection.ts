@@ -49,9 +49,11 @@ const NODE_ERROR_INTERVAL_MS = 1_000
  */
 const SILENCE_MAX_MS = 15_000
 
+/** Each check and each shard of a process listens to its connection. Above ten listeners, Node would warn of a leak. */
+const LISTENERS_MAX = 1_000
+
 /**
- * A connection that reconnects without a limit. Listen to its 'error' events: they report why it is down. Any number of parts may: each check
- * and each shard of a process does.
+ * A connection that reconnects without a limit. Listen to its 'error' events: they report why it is down.
  *
  * @param url see `parseRedisUrl`
  * @throws SettingsError
@@ -97,7 +99,7 @@ export function connectRedis(url: string, tuning: RedisTuning): RedisConnection 
     },
     ...(failFast ? { ...noResend, enableOfflineQueue: false } : {}),
   })
-  return redis.setMaxListeners(0)
+  return redis.setMaxListeners(LISTENERS_MAX)
 }
 
 /**
@@ -194,7 +196,7 @@ function connectCluster(address: RedisAddress, node: ServerOptions, failFast: bo
     // Another node may have taken over the slots. Commands that fail here never learn of it from a redirection.
     if (failFast) cluster.refreshSlotsCache()
   })
-  return cluster.setMaxListeners(0)
+  return cluster.setMaxListeners(LISTENERS_MAX)
 }
 
 function retryStrategy(attempt: number): number {
