@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 /** By name: the entry file, and what it does. */
 const lab: Readonly<Record<string, readonly [entry: string, description: string]>> = {
   bench: ['bench/src/main.ts', 'throughput, latency and CPU per entry, next to one BullMQ job per entry'],
+  clients: ['bench/src/clients/main.ts', 'what one client gets, and what 16, 64 and 256 get'],
   shapes: [
     'bench/src/shapes/main.ts',
     'what bodies of other encoders cost the API, next to those of JSON.stringify',

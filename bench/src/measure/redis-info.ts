@@ -12,6 +12,11 @@ export async function redisInfo(url: string, section: string): Promise<ReadonlyM
   )
 }
 
+/** The value of a counter, or 0 if it does not exist. */
+export async function redisCounter(url: string, key: string): Promise<number> {
+  return Number((await withRedis(url, (redis) => redis.get(key))) ?? 0)
+}
+
 /** The bytes that Redis has allocated. Exact only while no requests are in flight. */
 export async function redisUsedBytes(url: string): Promise<number> {
   await delay(SETTLE_MS)

@@ -6,6 +6,11 @@ import type { ClickHouseAccess } from '@sluice/clickhouse'
 import type { SupervisedProcess } from './supervised-process.ts'
 import { makeFolder, type Supervisor } from './supervisor.ts'
 
+export interface ClickHouseOptions {
+  readonly port?: number | undefined
+  readonly password?: string | undefined
+}
+
 const entry = fileURLToPath(new URL('clickhouse-server.ts', import.meta.url))
 const USERNAME = 'sluice'
 /** Of the query process: it can only read entries, and what dead letters have besides their rows. */
@@ -15,12 +20,13 @@ const DATABASE = 'sluice'
 /** Starts a ClickHouse with its HTTP interface on 127.0.0.1 and one user. The database in the access is not created. */
 export async function startClickHouse(
   supervisor: Supervisor,
+  { port: preferredPort, password = randomPassword() }: ClickHouseOptions = {},
 ): Promise<{ process: SupervisedProcess; access: ClickHouseAccess; readAccess: ClickHouseAccess }> {
   const folder = join(supervisor.dataDir, 'clickhouse')
-  const [password, readPassword] = [randomPassword(), randomPassword()]
+  const readPassword = randomPassword()
   makeFolder(folder)
   const [configFile, usersFile] = [join(folder, 'config.xml'), join(folder, 'users.xml')]
-  return supervisor.ports.startOn(undefined, async (port) => {
+  return supervisor.ports.startOn(preferredPort, async (port) => {
     writeFileSync(configFile, serverConfig(join(folder, 'data'), port, usersFile), { mode: 0o600 })
     writeFileSync(usersFile, usersConfig(password, readPassword), { mode: 0o600 })
     const access = { url: `http://127.0.0.1:${port}`, username: USERNAME, password, database: DATABASE }

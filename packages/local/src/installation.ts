@@ -1,6 +1,6 @@
 import { type ClickHouseAccess, migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
 import { type Address, type AppSettings, startApi, startQuery, startWorker } from './apps.ts'
-import { startClickHouse } from './clickhouse.ts'
+import { type ClickHouseOptions, startClickHouse } from './clickhouse.ts'
 import { noteQueued, provisionProject, restoreProject, usableProject, withRegistry } from './provision.ts'
 import { type RedisOptions, startRedis } from './redis.ts'
 import type { SupervisedProcess } from './supervised-process.ts'
@@ -23,6 +23,7 @@ export interface ServicesOptions {
   /** A supervisor that has already opened a data directory; `dataDir` is then ignored. */
   readonly supervisor?: Supervisor | undefined
   readonly redis?: RedisOptions | undefined
+  readonly clickhouse?: ClickHouseOptions | undefined
   readonly note?: ((text: string) => void) | undefined
 }
 
@@ -32,7 +33,7 @@ export async function startServices(options: ServicesOptions = {}): Promise<Serv
   try {
     const [redis, clickhouse] = await Promise.all([
       startRedis(supervisor, { note: options.note, ...options.redis }),
-      startClickHouse(supervisor),
+      startClickHouse(supervisor, options.clickhouse),
     ])
     return {
       supervisor,

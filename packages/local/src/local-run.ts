@@ -70,9 +70,11 @@ async function startAndWatch(
   const code = await probePort(port, host)
   if (code !== undefined) throw new Error(describePort(host, port, code))
   write('Starting Redis, ClickHouse, API, worker and explorer …')
-  const { opsPorts, project, queryPort = DEFAULT_QUERY_PORT } = readEarlier(dataDir)
+  const { opsPorts, redis, clickhouse, project, queryPort = DEFAULT_QUERY_PORT } = readEarlier(dataDir)
   const installation = await startInstallation({
     supervisor,
+    redis,
+    clickhouse,
     earlier: project,
     note: write,
     api: { host, port: port === 0 ? undefined : port, opsPort: opsPorts?.api, environment },
@@ -119,6 +121,8 @@ export function readEarlier(dataDir: string) {
       apiUrl: local.apiUrl,
       project: { projectId: local.projectId, apiKey: local.apiKey, readKey: local.readKey },
       queryPort: portOf(local.queryUrl),
+      redis: { port: portOf(local.redisUrl), password: new URL(local.redisUrl).password },
+      clickhouse: { port: portOf(local.clickhouse.url), password: local.clickhouse.password },
       opsPorts: {
         api: portOf(local.opsUrls.api),
         worker: portOf(local.opsUrls.worker),

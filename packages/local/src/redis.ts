@@ -11,6 +11,7 @@ import type { SupervisedProcess } from './supervised-process.ts'
 import { makeFolder, type Supervisor } from './supervisor.ts'
 
 export interface RedisOptions {
+  readonly port?: number | undefined
   /** Letters, digits, `-` and `_`. Random by default. */
   readonly password?: string | undefined
   /** Of the process, and of its folder for data in the data directory. */
@@ -40,7 +41,7 @@ export async function startRedis(
   makeFolder(folder)
   const configFile = join(folder, 'redis.conf')
   await stopEarlier(configFile)
-  return supervisor.ports.startOn(undefined, async (port) => {
+  return supervisor.ports.startOn(options.port, async (port) => {
     const url = `redis://:${password}@127.0.0.1:${port}`
     const configuration = `port ${port}\n${configure(folder, password, options)}`
     fs.writeFileSync(configFile, configuration, { mode: 0o600 })

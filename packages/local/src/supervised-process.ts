@@ -77,11 +77,14 @@ export class SupervisedProcess {
   readonly name: string
   readonly logFile: string
   readonly #spec: ProcessSpec
+  readonly #mayStart: () => boolean
   #child: ChildProcess | undefined
   #exit: Promise<Exit> | undefined
 
-  constructor(spec: ProcessSpec, logFile: string) {
+  /** @param mayStart false once the supervisor is stopping and would no longer stop the process */
+  constructor(spec: ProcessSpec, logFile: string, mayStart: () => boolean = () => true) {
     this.#spec = spec
+    this.#mayStart = mayStart
     this.role = spec.role
     this.name = spec.name
     this.logFile = logFile
@@ -103,6 +106,7 @@ export class SupervisedProcess {
   /** @throws ProcessError when it exits instead of being ready, or is not ready within its deadline; it is not running then */
   async start(): Promise<void> {
     if (this.running) throw new Error(`${this.name} is already running`)
+    if (!this.#mayStart()) throw new Error(`${this.name} is not started: the supervisor is stopping`)
     this.#spawn()
     const { readyDeadlineMs = READY_DEADLINE_MS } = this.#spec
     const deadline = AbortSignal.timeout(readyDeadlineMs)

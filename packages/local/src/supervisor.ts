@@ -15,7 +15,7 @@ export class DataDirectoryBusyError extends Error {
 /**
  * Owns a data directory and the processes that use it. A directory has one supervisor at a time, and no process outlives its supervisor.
  *
- * Open (`start` may be called) → stopping → stopped.
+ * Open (`start` may be called) → stopping (`stop` was called, nothing is started any more) → stopped.
  */
 export class Supervisor {
   /** Without symbolic links. */
@@ -36,7 +36,9 @@ export class Supervisor {
   }
 
   async start(spec: ProcessSpec): Promise<SupervisedProcess> {
-    const started = new SupervisedProcess(spec, join(this.dataDir, 'logs', `${spec.name}.log`))
+    const logFile = join(this.dataDir, 'logs', `${spec.name}.log`)
+    // A process started during the stop, for example by a caller that holds its handle, would never be stopped.
+    const started = new SupervisedProcess(spec, logFile, () => this.#stopped === undefined)
     this.#processes.push(started)
     await started.start()
     return started

@@ -30,12 +30,14 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(dataDir, { recursive: true }))
 
-test('a later start uses the ports and keys of the earlier one, from a file that only the owner may read', () => {
+test('a later start uses the ports, passwords and key of the earlier one, from a file that only the owner may read', () => {
   writeLocalFile(dataDir, local)
   expect(readEarlier(dataDir)).toEqual({
     apiUrl: 'http://127.0.0.1:3000',
     project: { projectId: 'demo', apiKey: 'slk_x', readKey: 'slk_y' },
     queryPort: 3001,
+    redis: { port: 4001, password: 'pass_-9' },
+    clickhouse: { port: 4002, password: 'p' },
     opsPorts: { api: 4003, worker: 4004, query: 4005 },
   })
   expect(statSync(join(dataDir, 'local.json')).mode & 0o777).toBe(0o600)

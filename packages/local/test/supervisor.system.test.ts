@@ -63,12 +63,17 @@ it('a supervisor shares its data directory with no other one, and stops a Redis 
   await services.stop()
 })
 
-it('a process is killed when its guard is', async () => {
-  const started = await startScript('setInterval(() => {}, 1000)')
-  const [guard] = descendantsOf(started.pid)
+it('a supervisor starts no process while it stops, not even for a caller with a handle; its guard kills one', async () => {
+  const services = await startServices({ dataDir: folder })
+  const { redis, clickhouse } = services.processes
+  const [guard] = descendantsOf(redis.pid)
   if (guard === undefined) throw new Error('there is no guard')
   process.kill(guard.pid, 'SIGKILL')
-  expect(await started.exited).toMatchObject({ signal: 'SIGKILL' })
+  expect(await redis.exited).toMatchObject({ signal: 'SIGKILL' })
+  const stopped = services.stop({ force: true })
+  await expect(redis.start()).rejects.toThrow('redis is not started')
+  await stopped
+  await expect(clickhouse.start()).rejects.toThrow('clickhouse is not started')
 })
 
 /** Starts a process that runs JavaScript. */
