@@ -6,7 +6,6 @@ import {
   permitWrites,
   type Readiness,
   readClock,
-  readRedisTimeMs,
   type RedisConnection,
   type RedisScript,
   RegularCheck,
@@ -21,8 +20,10 @@ export const heartbeatLimits = {
    * lost.
    */
   silenceMaxMs: 15_000,
-  /** How long it is shown then: an operator looks for it some minutes later. A record takes less than 1 kB. */
+  /** How long it is shown then: an operator looks for it some minutes later. */
   keptMs: 600_000,
+  /** Processes that are recorded. Above it, silent ones are removed, and further ones are not shown. Each takes less than 1 kB. */
+  processesMax: 256,
   /** How long a process that stops waits for Redis. Afterwards its record expires. */
   removalWaitMs: 500,
 } as const
@@ -61,27 +62,50 @@ export interface ProcessReport {
 }
 
 /**
- * KEYS: the reports by process, each after its time; the lease of the process that reports the queues. ARGV: the process, its report, how
- * long reports are kept in ms, how long the lease lasts in ms, '1' if the process can report the queues. Older reports are removed. Returns 1
- * if the process has the lease now. It keeps the lease until it ends, so all values come from the same process while nothing fails.
+ * KEYS: the times of the reports by process, the reports by process, the lease of the process that reports the queues. ARGV: the process,
+ * its report, how long reports are kept in ms, the maximum number of processes, how long the lease lasts in ms, and reports if there are as
+ * many processes, '1' if the process can report the queues. Older reports are removed. Returns 1 if the process has the lease now. It keeps
+ * the lease until it ends, so all values come from the same process while nothing fails.
  */
 const RECORD = `
 ${permitWrites}
 ${readClock}
-local reports = redis.call('HGETALL', KEYS[1])
-for i = 1, #reports, 2 do
-  if tonumber(string.match(reports[i + 1], '^%d+')) <= nowMs - ARGV[3] then redis.call('HDEL', KEYS[1], reports[i]) end
+local keptMs = redis.call('ZCARD', KEYS[1]) < tonumber(ARGV[4]) and ARGV[3] or ARGV[5]
+local expired = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', nowMs - keptMs)
+if #expired > 0 then
+  redis.call('ZREM', KEYS[1], unpack(expired))
+  redis.call('HDEL', KEYS[2], unpack(expired))
 end
-redis.call('HSET', KEYS[1], ARGV[1], nowMs .. ARGV[2])
+if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[4]) and not redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end
+redis.call('ZADD', KEYS[1], nowMs, ARGV[1])
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
-local reporter = redis.call('GET', KEYS[2])
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
+local reporter = redis.call('GET', KEYS[3])
 if reporter and reporter ~= ARGV[1] then return 0 end
-if ARGV[5] == '0' then
-  redis.call('DEL', KEYS[2])
+if ARGV[6] == '0' then
+  redis.call('DEL', KEYS[3])
   return 0
 end
-redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[4])
+redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[5])
 return 1`
+
+/** KEYS: as in RECORD. ARGV: the process. */
+const REMOVE = `
+redis.call('ZREM', KEYS[1], ARGV[1])
+redis.call('HDEL', KEYS[2], ARGV[1])`
+
+/** KEYS: as in RECORD. ARGV: the age in ms of the oldest reports. Returns the id, the age in ms and the report of each process, the newest reports last. */
+const READ = `
+${readClock}
+local reply = {}
+local seen = redis.call('ZRANGEBYSCORE', KEYS[1], nowMs - ARGV[1], '+inf', 'WITHSCORES')
+for i = 1, #seen, 2 do
+  reply[#reply + 1] = seen[i]
+  reply[#reply + 1] = string.format('%.0f', nowMs - seen[i + 1])
+  reply[#reply + 1] = redis.call('HGET', KEYS[2], seen[i]) or ''
+end
+return reply`
 
 export interface HeartbeatOptions extends Pick<ProcessReport, 'role' | 'host' | 'pid' | 'version'> {
   readonly redis: RedisConnection
@@ -103,25 +127,26 @@ export interface HeartbeatOptions extends Pick<ProcessReport, 'role' | 'host' | 
  * Redis replies in time).
  */
 export class Heartbeat extends RegularCheck<HeartbeatOptions> {
-  readonly #keys: readonly [processes: string, reporter: string]
+  readonly #keys: readonly string[]
   readonly #record: RedisScript<number>
+  readonly #remove: RedisScript<unknown>
   readonly #startedMs: number
 
   constructor(options: HeartbeatOptions) {
     super(options)
-    const { processesKey, reporterKey } = installationNames(options.prefix)
-    this.#keys = [processesKey, reporterKey]
+    this.#keys = keysOf(options.prefix)
     this.#record = defineScript(options.redis, RECORD)
+    this.#remove = defineScript(options.redis, REMOVE)
     this.#startedMs = options.monotonicMs()
   }
 
   async check(): Promise<void> {
     const { processId, queues, monotonicMs, logger } = this.options
-    const { keptMs, silenceMaxMs } = heartbeatLimits
+    const { keptMs, processesMax, silenceMaxMs } = heartbeatLimits
     const leasedUntilMs = monotonicMs() + silenceMaxMs
     let isReporter: boolean
     try {
-      const args = [processId, this.#report(), keptMs, silenceMaxMs, queues.canRead ? 1 : 0]
+      const args = [processId, this.#report(), keptMs, processesMax, silenceMaxMs, queues.canRead ? 1 : 0]
       isReporter = (await this.#record(this.#keys, args)) === 1
     } catch (error) {
       logger.debug({ err: error }, 'this process is not reported')
@@ -135,7 +160,7 @@ export class Heartbeat extends RegularCheck<HeartbeatOptions> {
   /** Stops, and removes the record. Never rejects, and waits for Redis no longer than `removalWaitMs`. */
   async leave(): Promise<void> {
     this.stop()
-    const removal = this.options.redis.hdel(this.#keys[0], this.options.processId)
+    const removal = this.#remove(this.#keys, [this.options.processId])
     await withTimeout(removal, heartbeatLimits.removalWaitMs).catch(() => undefined)
   }
 
@@ -161,13 +186,11 @@ export class Heartbeat extends RegularCheck<HeartbeatOptions> {
  * @throws if Redis rejects it
  */
 export async function readProcesses(redis: RedisConnection, prefix: string): Promise<ProcessReport[]> {
-  const { processesKey } = installationNames(prefix)
-  const [nowMs, records] = await Promise.all([
-    readRedisTimeMs(redis, processesKey),
-    redis.hgetall(processesKey),
-  ])
-  return Object.entries(records)
-    .map(([id, record]) => parseReport(id, nowMs, record))
+  const answer = await defineScript<readonly string[]>(redis, READ)(keysOf(prefix), [heartbeatLimits.keptMs])
+  const reports = Array.from({ length: answer.length / 3 }, (_, i) =>
+    parseReport(answer[3 * i] ?? '', Number(answer[3 * i + 1]), answer[3 * i + 2] ?? ''),
+  )
+  return reports
     .filter((report) => report !== undefined)
     .toSorted((a, b) => orderOf(a).localeCompare(orderOf(b)))
 }
@@ -175,12 +198,15 @@ export async function readProcesses(redis: RedisConnection, prefix: string): Pro
 const orderOf = ({ role, host, pid, id }: ProcessReport): string =>
   [role, host, String(pid).padStart(10, '0'), id].join(' ')
 
-function parseReport(id: string, nowMs: number, text: string): ProcessReport | undefined {
-  const [, time, json = ''] = /^(\d+)(.*)/s.exec(text) ?? []
-  const [ageMs, record] = [nowMs - Number(time), parseObject(json) ?? {}]
+function keysOf(prefix: string): readonly string[] {
+  const { processTimesKey, processesKey, reporterKey } = installationNames(prefix)
+  return [processTimesKey, processesKey, reporterKey]
+}
+
+function parseReport(id: string, ageMs: number, text: string): ProcessReport | undefined {
+  const record = parseObject(text) ?? {}
   const form = { role: 'string', host: 'string', pid: 'number', version: 'string', uptimeS: 'number' }
-  const isComplete = Object.entries(form).every(([name, type]) => typeof record[name] === type)
-  if (!isComplete || ageMs > heartbeatLimits.keptMs) return undefined
+  if (Object.entries(form).some(([name, type]) => typeof record[name] !== type)) return undefined
   // A clock of Redis that was set back makes reports of the future.
   const ageS = Math.max(0, ageMs) / 1_000
   const uptimeS = Math.floor(Number(record['uptimeS']) + ageS)

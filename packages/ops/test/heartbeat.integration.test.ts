@@ -1,4 +1,5 @@
 import {
+  closeRedis,
   connectRedis,
   createLogger,
   installationNames,
@@ -17,7 +18,7 @@ let nowMs: number
 
 beforeEach(() => {
   redis = connectRedis(server.url, { failFast: false })
-  onTestFinished(() => redis.disconnect())
+  onTestFinished(() => closeRedis(redis))
   prefix = `heartbeat-${randomUUID()}`
   nowMs = 0
 })
@@ -43,13 +44,9 @@ function heartbeatOf(processId: string, options: Partial<HeartbeatOptions> = {})
 
 /** Makes the reports of all processes older. */
 async function age(ms: number): Promise<void> {
-  const { processesKey } = installationNames(prefix)
-  for (const [id, report] of Object.entries(await redis.hgetall(processesKey)))
-    await redis.hset(
-      processesKey,
-      id,
-      report.replace(/^\d+/, (time) => String(Number(time) - ms)),
-    )
+  const { processTimesKey } = installationNames(prefix)
+  for (const id of await redis.zrange(processTimesKey, '0', '-1'))
+    await redis.zincrby(processTimesKey, -ms, id)
 }
 
 const idsOf = async (): Promise<string[]> => (await readProcesses(redis, prefix)).map(({ id }) => id)
@@ -86,8 +83,8 @@ it('a process that is not ready is reported with the first reason, without passw
 
 it('a process that was killed is silent, disappears later, and the next report of another one removes its record', async () => {
   await heartbeatOf('killed').check()
-  const { processesKey } = installationNames(prefix)
-  expect(await redis.pttl(processesKey)).toBeGreaterThan(0)
+  const { processTimesKey, processesKey } = installationNames(prefix)
+  for (const key of [processTimesKey, processesKey]) expect(await redis.pttl(key)).toBeGreaterThan(0)
   await age(10_000)
   expect((await readProcesses(redis, prefix))[0]).toMatchObject({ uptimeS: 10, isSilent: false })
   await age(35_000)
@@ -98,10 +95,23 @@ it('a process that was killed is silent, disappears later, and the next report o
   expect(await redis.hkeys(processesKey)).toEqual(['other'])
 })
 
+it('the number of processes is limited, and the known ones are still reported', async () => {
+  for (let n = 0; n <= heartbeatLimits.processesMax; n += 1) await heartbeatOf(`p-${n}`).check()
+  expect(await idsOf()).toHaveLength(heartbeatLimits.processesMax)
+  expect(await idsOf()).not.toContain(`p-${heartbeatLimits.processesMax}`)
+  await heartbeatOf('p-0', { pid: 8 }).check()
+  const { processTimesKey } = installationNames(prefix)
+  await redis.zincrby(processTimesKey, -heartbeatLimits.silenceMaxMs - 1, 'p-1')
+  await heartbeatOf('instead').check()
+  expect(await idsOf()).toContain('instead')
+  expect(await idsOf()).not.toContain('p-1')
+  expect((await readProcesses(redis, prefix)).find(({ id }) => id === 'p-0')?.pid).toBe(8)
+})
+
 it('a record in another form is ignored', async () => {
   await heartbeatOf('a').check()
   for (const record of ['', '{', 'null', '{"role":"proxy"}', '{"role":"api","host":1}']) {
-    await redis.hset(installationNames(prefix).processesKey, 'a', `${Date.now()}${record}`)
+    await redis.hset(installationNames(prefix).processesKey, 'a', record)
     expect(await idsOf()).toEqual([])
   }
 })
@@ -119,7 +129,7 @@ it('without a Redis that replies, neither a report nor the stop fails, nor waits
   for (const failFast of [true, false]) {
     const lost = connectRedis('redis://127.0.0.1:1', { failFast })
     lost.on('error', () => undefined)
-    onTestFinished(() => lost.disconnect())
+    onTestFinished(() => closeRedis(lost))
     const heartbeat = heartbeatOf('a', { redis: lost })
     if (failFast) await heartbeat.check()
     await expect(heartbeat.leave()).resolves.toBeUndefined()

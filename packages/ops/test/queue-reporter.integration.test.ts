@@ -1,4 +1,10 @@
-import { connectRedis, createLogger, installationNames, type RedisConnection } from '@sluice/runtime'
+import {
+  closeRedis,
+  connectRedis,
+  createLogger,
+  installationNames,
+  type RedisConnection,
+} from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { Heartbeat } from '../src/heartbeat.ts'
@@ -14,7 +20,7 @@ let isReadable: boolean
 
 beforeEach(() => {
   redis = connectRedis(server.url, { failFast: false })
-  onTestFinished(() => redis.disconnect())
+  onTestFinished(() => closeRedis(redis))
   prefix = `reporter-${randomUUID()}`
   nowMs = 0
   isReadable = true

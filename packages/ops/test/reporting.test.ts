@@ -11,11 +11,7 @@ it('logs once that the process is not ready any more, without passwords, and onc
   onTestFinished(() => void vi.useRealTimers())
   const logger = createLogger('test', 'silent')
   const [error, info] = [vi.spyOn(logger, 'error'), vi.spyOn(logger, 'info')]
-  const redis = Object.assign(new EventEmitter(), {
-    status: 'ready',
-    call,
-    hdel: call,
-  }) as unknown as RedisConnection
+  const redis = Object.assign(new EventEmitter(), { status: 'ready', call }) as unknown as RedisConnection
   let reasons: string[] = ['the process starts']
   const reporting = new Reporting({
     role: 'worker',

@@ -17,8 +17,10 @@ export function installationNames(prefix: string) {
     shardCountKey: `{${prefix}}:shards`,
     /** The lease of the process that reports the state of the queues. */
     reporterKey: `{${prefix}}:reporter`,
-    /** What the processes last reported: see `Heartbeat`. */
-    processesKey: `{${prefix}}:process-reports`,
+    /** The times at which the processes last reported themselves. */
+    processTimesKey: `{${prefix}}:process-times`,
+    /** What the processes reported: see `Heartbeat`. */
+    processesKey: `{${prefix}}:processes`,
     /** The last retry of dead letters that an operator asked for: see `RetryRequests`. */
     retryKey: `{${prefix}}:retry`,
   }
