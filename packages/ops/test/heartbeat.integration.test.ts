@@ -1,5 +1,4 @@
 import {
-  closeRedis,
   connectRedis,
   createLogger,
   installationNames,
@@ -18,7 +17,7 @@ let nowMs: number
 
 beforeEach(() => {
   redis = connectRedis(server.url, { failFast: false })
-  onTestFinished(() => closeRedis(redis))
+  onTestFinished(() => redis.disconnect())
   prefix = `heartbeat-${randomUUID()}`
   nowMs = 0
 })
@@ -129,7 +128,7 @@ it('without a Redis that replies, neither a report nor the stop fails, nor waits
   for (const failFast of [true, false]) {
     const lost = connectRedis('redis://127.0.0.1:1', { failFast })
     lost.on('error', () => undefined)
-    onTestFinished(() => closeRedis(lost))
+    onTestFinished(() => lost.disconnect())
     const heartbeat = heartbeatOf('a', { redis: lost })
     if (failFast) await heartbeat.check()
     await expect(heartbeat.leave()).resolves.toBeUndefined()

@@ -1,10 +1,4 @@
-import {
-  closeRedis,
-  connectRedis,
-  createLogger,
-  installationNames,
-  type RedisConnection,
-} from '@sluice/runtime'
+import { connectRedis, createLogger, installationNames, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { Heartbeat } from '../src/heartbeat.ts'
@@ -20,7 +14,7 @@ let isReadable: boolean
 
 beforeEach(() => {
   redis = connectRedis(server.url, { failFast: false })
-  onTestFinished(() => closeRedis(redis))
+  onTestFinished(() => redis.disconnect())
   prefix = `reporter-${randomUUID()}`
   nowMs = 0
   isReadable = true
