@@ -87,41 +87,41 @@ it('has no import cycle between folders, files or packages', () => {
  */
 const budgets: Readonly<Record<string, number>> = {
   // With 64 sockets that accept: 1,000 clients that reconnect under load wait about 1 s instead of 4 to 23.
-  'apps/api': 5_440,
+  'apps/api': 4_925,
   // With the language of queries, a pager, local times, `open` and `demo`.
-  'apps/cli': 3_810,
+  'apps/cli': 3_750,
   // Two pages, with a list and charts that no library has in this size. Styles come on top.
-  'apps/explorer': 4_410,
+  'apps/explorer': 4_415,
   // The seven operations, the tail, sessions, the pipeline for operators, and the files of the explorer.
-  'apps/query': 2_765,
+  'apps/query': 2_760,
   // With the search for rejected rows, and batches of their own for projects that have some.
-  'apps/worker': 2_500,
+  'apps/worker': 2_370,
   // What apps/api had for itself before apps/query needed it, with the connections to Redis of both.
-  'packages/access': 688,
+  'packages/access': 640,
   // With the reads of users, inserts of blocks, and the settings that a profile must not have, where the server knows them.
-  'packages/clickhouse': 2_010,
-  'packages/client': 3_035,
+  'packages/clickhouse': 1_905,
+  'packages/client': 3_025,
   // With `--api` and `--workers`, and the process for readers.
-  'packages/local': 1_235,
+  'packages/local': 1_230,
   // With several processes in one container, what each reports, and the retries that operators ask for.
-  'packages/ops': 1_170,
-  'packages/pino-transport': 650,
+  'packages/ops': 1_140,
+  'packages/pino-transport': 640,
   // With the identity of the registry, and the sessions of readers.
-  'packages/projects': 1_030,
-  // A parser, SQL, and the same decisions in memory, exact for numbers of any size.
-  'packages/query-language': 1_015,
+  'packages/projects': 980,
+  // A parser, SQL, and the same decisions in memory, exact for numbers of any size. Words are looked for from their rarest letter on.
+  'packages/query-language': 1_040,
   // With what is complete: its time, its records, and chunks and rows that come too late.
-  'packages/queue': 2_540,
+  'packages/queue': 2_305,
   // With the tables that the scanner has in its memory.
-  'packages/records': 572,
+  'packages/records': 535,
   // With what it says about the records of all protocols.
-  'packages/row-scanner': 865,
+  'packages/row-scanner': 820,
   // With rows in blocks, which are also read as text: for repairs, dead letters and lookups.
-  'packages/rows': 806,
+  'packages/rows': 655,
   // With the claim of a port that several sockets share.
-  'packages/runtime': 1_935,
+  'packages/runtime': 1_870,
   'packages/schema': 150,
-  'packages/traces': 285,
+  'packages/traces': 240,
 }
 
 it('keeps each package within its budget of lines', () => {

@@ -4,14 +4,18 @@ import { expect, it } from 'vitest'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const read = (path: string): string => readFileSync(`${root}${path}`, 'utf8')
-const pages = globSync('docs/**/*.md', { cwd: root })
+const pages = globSync(['docs/**/*.md', 'packages/*/README.md'], { cwd: root })
 const examples = globSync('examples/*/**', { cwd: root }).filter(
   (path) => !path.includes('node_modules') && statSync(`${root}${path}`).isFile(),
 )
 
-it('names each example on a page', () => {
+/** The example that a file belongs to. */
+const exampleOf = (path: string): string => path.split('/', 2).join('/')
+
+it('names each example on a page, by its folder or by its files', () => {
   const text = pages.map(read).join('\n')
-  expect(examples.filter((path) => !text.includes(path))).toEqual([])
+  const isNamed = (path: string): boolean => text.includes(path) || text.includes(`\`${exampleOf(path)}\``)
+  expect(examples.filter((path) => !isNamed(path))).toEqual([])
 })
 
 it('says of each source whether it was tested', () => {
