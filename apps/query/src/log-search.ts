@@ -5,8 +5,8 @@ import { ID_ORDER, queryOf, type Selection } from './selection.ts'
 import { type Micros, microsOf } from './times.ts'
 
 const searchLimits = {
-  /** The first window. A busy project has a page in it, and reading more would cost. */
-  firstWindowUs: 60_000_000n,
+  /** The first window. It is read in order, and ClickHouse stops when the page is full, so a busy project does not pay for its length. */
+  firstWindowUs: 1_200_000_000n,
   /** A window below it is not divided again: it is too expensive. */
   windowMinUs: 1_000_000n,
   /** Windows grow until a query takes so long: with more, little is saved, and a dense time would exceed the limits. */
