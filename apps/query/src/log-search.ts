@@ -53,7 +53,8 @@ export async function readPage(
   let widthUs: Micros = searchLimits.firstWindowUs
   const pageEnd = (limitedBy?: ReadLimit): Page => ({ rows, rest: after(rest, rows.at(-1)), limitedBy })
 
-  // In order, ClickHouse stops when the page is full. All rows of a window are read faster without an order.
+  // In order, ClickHouse stops when the page is full, and reading an index of words takes longer than the first rows. All rows of a window are
+  // read faster without an order.
   while (rest.fromUs < rest.untilUs) {
     const window = firstWindow(rest, widthUs)
     const startedMs = monotonicMs()
@@ -63,7 +64,7 @@ export async function readPage(
       (from) => `SELECT ${entrySelection} ${from}
         AND received_at <= fromUnixTimestamp64Milli({receivedUntil:Int64}, 'UTC') ${afterLast(rest)}
         ORDER BY timestamp ${listing.order}, ${ID_ORDER} ${listing.order} LIMIT {limit:UInt32}
-        SETTINGS optimize_read_in_order = ${isSearched ? 0 : 1}`,
+        SETTINGS optimize_read_in_order = ${isSearched ? 0 : 1}, use_skip_indexes = ${isSearched ? 1 : 0}`,
       {
         limit: limit + 1 - rows.length,
         receivedUntil: String(listing.receivedUntilMs),
