@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ClickHouseClient, ClickHouseSettings } from '@clickhouse/client'
+import { nativeString } from '@sluice/rows'
 import { insertStream, lookUp, queryIds, type QueryWatcher } from './query-watch.ts'
 
 /** ClickHouse has stored rows although it remembers their token. Transient: nothing is inserted until it ignores such rows. */
@@ -44,8 +45,7 @@ export async function checkDeduplication(
     throw new DeduplicationError('ClickHouse stores rows whose token was used (docs/exactly-once.md)')
 }
 
-/** A block in the format Native: one column, and two rows with a token. Before each string is its length. */
+/** A block in the format Native: one column, and two rows with a token. */
 function twice(token: string): Buffer {
-  const texts = ['token', 'String', token, token]
-  return Buffer.from(`\u0001\u0002${texts.map((text) => String.fromCharCode(text.length) + text).join('')}`)
+  return Buffer.from(`\u0001\u0002${['token', 'String', token, token].map(nativeString).join('')}`)
 }

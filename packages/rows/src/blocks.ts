@@ -182,14 +182,15 @@ function encodeNumber(number: number): Buffer {
   return Buffer.from([...bytes, rest])
 }
 
-const encodeName = (name: string): Buffer => Buffer.from(`${String.fromCharCode(name.length)}${name}`)
+/** A string of at most 127 bytes, all ASCII, in the format Native: after its length. */
+export const nativeString = (text: string): string => String.fromCharCode(text.length) + text
 
 /** The most bytes that a block of zstd has. */
 const STORED_BYTES_MAX = 131_072
 
 /** What precedes the values of each column in an insert: its name and its type. */
 const heads = rowColumns.map((name) =>
-  store(Buffer.concat([encodeName(name), encodeName(columnTypes[name])])),
+  store(Buffer.from(nativeString(name) + nativeString(columnTypes[name]))),
 )
 
 /**

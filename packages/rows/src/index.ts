@@ -1,4 +1,11 @@
-export { type Block, earliestReceiptMs, insertBody, readJoined, receivedFrom } from './blocks.ts'
+export {
+  type Block,
+  earliestReceiptMs,
+  insertBody,
+  nativeString,
+  readJoined,
+  receivedFrom,
+} from './blocks.ts'
 export { keepText, parseJsonExactly } from './exact-json.ts'
 export { IDS_PER_MS, IdSource, idTimeMs, withCounter } from './ids.ts'
 export {

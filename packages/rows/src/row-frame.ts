@@ -1,5 +1,5 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { type Block, isWhole, readJoined, rowsOfBlock, store, writeBlock } from './blocks.ts'
+import { type Block, isWhole, nativeString, readJoined, rowsOfBlock, store, writeBlock } from './blocks.ts'
 import { KEY_COLUMNS, type RowKey, rowKey } from './row-codec.ts'
 
 /**
@@ -85,8 +85,7 @@ export function hasRowOf(projectIds: Iterable<string>, frame: Buffer): boolean {
     const [ids] = isOfBlocks(frame) ? readFrame(frame).columns : []
     return ids === undefined || frame[0] === BLOCK ? ids : decompress(ids)
   })
-  // Before each id is its length.
-  return Iterator.from(projectIds).some((id) => column?.includes(`${String.fromCharCode(id.length)}${id}`))
+  return Iterator.from(projectIds).some((id) => column?.includes(nativeString(id)))
 }
 
 /**
