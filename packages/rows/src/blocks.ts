@@ -1,4 +1,4 @@
-import { type ColumnType, columnTypes, escapeTsv, rowColumns } from './row-codec.ts'
+import { nativeString, type ColumnType, columnTypes, escapeTsv, rowColumns } from './row-codec.ts'
 
 /**
  * Rows by columns, as ClickHouse's format Native has them, so that ClickHouse copies them, and parses nothing. As bytes, a block is the
@@ -181,9 +181,6 @@ function encodeNumber(number: number): Buffer {
   for (; rest > 0x7f; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) + 0x80)
   return Buffer.from([...bytes, rest])
 }
-
-/** A string of at most 127 bytes, all ASCII, in the format Native: after its length. */
-export const nativeString = (text: string): string => String.fromCharCode(text.length) + text
 
 /** The most bytes that a block of zstd has. */
 const STORED_BYTES_MAX = 131_072

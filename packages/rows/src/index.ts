@@ -1,16 +1,10 @@
-export {
-  type Block,
-  earliestReceiptMs,
-  insertBody,
-  nativeString,
-  readJoined,
-  receivedFrom,
-} from './blocks.ts'
+export { type Block, earliestReceiptMs, insertBody, readJoined, receivedFrom } from './blocks.ts'
 export { keepText, parseJsonExactly } from './exact-json.ts'
 export { IDS_PER_MS, IdSource, idTimeMs, withCounter } from './ids.ts'
 export {
   columnTypes,
   makeRowPrefix,
+  nativeString,
   type RequestStamp,
   rowAsJson,
   rowColumns,

@@ -22,6 +22,9 @@ export const columnTypes = {
 type ColumnName = keyof typeof columnTypes
 export type ColumnType = (typeof columnTypes)[ColumnName]
 
+/** A string of at most 127 bytes, all ASCII, in the format Native: after its length. */
+export const nativeString = (text: string): string => String.fromCharCode(text.length) + text
+
 /** The columns of a row, in order. */
 export const rowColumns = Object.keys(columnTypes) as readonly ColumnName[]
 

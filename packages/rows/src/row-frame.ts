@@ -1,6 +1,6 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { type Block, isWhole, nativeString, readJoined, rowsOfBlock, store, writeBlock } from './blocks.ts'
-import { KEY_COLUMNS, type RowKey, rowKey } from './row-codec.ts'
+import { type Block, isWhole, readJoined, rowsOfBlock, store, writeBlock } from './blocks.ts'
+import { KEY_COLUMNS, nativeString, type RowKey, rowKey } from './row-codec.ts'
 
 /**
  * Level 1: with 500 rows per frame, a row of 340 bytes is compressed to about 55. gzip costs eight times as much CPU, and higher
