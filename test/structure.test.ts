@@ -87,7 +87,7 @@ it('has no import cycle between folders, files or packages', () => {
  */
 const budgets: Readonly<Record<string, number>> = {
   // With 64 sockets that accept: 1,000 clients that reconnect under load wait about 1 s instead of 4 to 23.
-  'apps/api': 4_925,
+  'apps/api': 4_935,
   // With the language of queries, a pager, local times, `open` and `demo`.
   'apps/cli': 3_750,
   // Two pages, with a list and charts that no library has in this size. Styles come on top.
@@ -107,11 +107,11 @@ const budgets: Readonly<Record<string, number>> = {
   'packages/ops': 1_140,
   'packages/pino-transport': 640,
   // With the identity of the registry, and the sessions of readers.
-  'packages/projects': 980,
+  'packages/projects': 985,
   // A parser, SQL, and the same decisions in memory, exact for numbers of any size. Words are looked for from their rarest letter on.
   'packages/query-language': 1_040,
   // With what is complete: its time, its records, and chunks and rows that come too late.
-  'packages/queue': 2_305,
+  'packages/queue': 2_310,
   // With the tables that the scanner has in its memory.
   'packages/records': 535,
   // With what it says about the records of all protocols.

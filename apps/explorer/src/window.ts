@@ -19,8 +19,8 @@ export function drawnRows(
 }
 
 /**
- * The keys of the drawn rows. A row that stays keeps its key, and so its elements. If none stays, the rows take the elements of those that
- * leave: changing texts costs less than making elements.
+ * The keys of the drawn rows. A row that stays keeps its key, and so its elements. If none stays, the new rows reuse the elements of the old
+ * ones: to change their text costs less than to make elements.
  */
 export function keysOf(ids: readonly string[], before: ReadonlyMap<string, number>): Map<string, number> {
   const old = [...before.values()]

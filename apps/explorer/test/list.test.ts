@@ -16,7 +16,7 @@ describe('the window of a list', () => {
     expect(drawnRows({ ...scroll, top: 99_999, count: 3 }, 5)).toEqual({ first: 3, end: 3 })
   })
 
-  it('keeps the elements of the rows that stay, and gives those of a list of others away', () => {
+  it('keeps the elements of rows that stay, and reuses them if no row stays', () => {
     const shown = keysOf(['a', 'b', 'c'], new Map())
     const scrolled = keysOf(['b', 'c', 'd'], shown)
     expect([...scrolled.values()]).toEqual([1, 2, 3])

@@ -6,10 +6,11 @@ import { isoMs } from './times.ts'
 import type { CompletePoint } from './visibility.ts'
 
 const pipelineLimits = {
-  /** Between two readings while somebody looks at the page. One takes Redis about 0.1 ms. */
+  /** The time between two readings while somebody looks at the page. A reading takes Redis about 0.1 ms. */
   intervalMs: 2_000,
-  /** Nobody has looked for `watchedMs`: one reading in so many intervals, so that the page can begin with the last minutes. */
+  /** While nobody looks, one reading is taken per so many intervals. So the page begins with the last minutes. */
   idleIntervals: 3,
+  /** Nobody looks if the page was not requested for this long. */
   watchedMs: 10_000,
   /** The points of the chart: 180, a few kilobytes of each answer. */
   historyMs: 900_000,

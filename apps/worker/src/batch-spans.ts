@@ -66,7 +66,7 @@ export function traceBatches(traces: Traces, events: Pick<WorkerEvents, 'on'>): 
       if (!open.has(id)) begin(to.batch, shard, startedMs, to.batch.repair)
     } else if (to.at !== 'stored') end(id, to.at)
   })
-  // The token is that of the batch, or of a part of it: the id of the batch and what the part is.
+  // A token is the id of the batch. The token of a part also says which part it is.
   events.on('query started', ({ token = '' }) => {
     const inserting = open.get(token.split('/', 1)[0] ?? '')
     if (inserting !== undefined) inserting.inserts += 1

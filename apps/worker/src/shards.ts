@@ -47,8 +47,8 @@ export interface ServedShardsOptions {
 }
 
 /**
- * The shards that this worker serves: those of its setting, and all others that were ever in use. They are retired, or this worker has an old
- * setting. It learns of them from Redis, at the start and then every few seconds.
+ * The shards that this worker serves: the shards of its setting, and all others that were ever in use. The others are retired, or this worker has
+ * an old setting. It learns of them from Redis, at the start and then every few seconds.
  */
 export class ServedShards {
   readonly #options: ServedShardsOptions

@@ -95,6 +95,8 @@ export class Authenticator {
    *
    * @param client the sender of the request; its address is read only if the key must be looked up
    * @param identified called with the project and the scopes of a valid key, before these and the state of the project are checked
+   * @throws Problem `unauthorized`, `forbidden`, `project_not_found`, `too_many_failed_attempts`, `overloaded`; ClockError if the key is valid
+   *   and the clock is not known
    */
   async authenticate(
     header: string | undefined,
@@ -104,7 +106,7 @@ export class Authenticator {
     return this.authenticateHash(this.hashOf(header, client.socket), client, identified)
   }
 
-  /** As `authenticate`, for the hash of a key: of a session. @param scopes of which the key must have one */
+  /** As `authenticate`, for the hash of the key of a session. @param scopes the key must have one of them */
   async authenticateHash(
     keyHash: string,
     client: { readonly ip: string },

@@ -204,7 +204,7 @@ function isSilence(error: unknown): boolean {
   return error.message === CLIENT_TIMEOUT || ('code' in error && error.code === 'ETIMEDOUT')
 }
 
-/** Sends a watched query, and reads its rows. */
+/** Sends a watched query, and reads its rows. @throws the errors of the client, and LostQueryError */
 export async function lookUp<Row>(
   client: Pick<ClickHouseClient, 'query'>,
   watch: Pick<QueryWatcher, 'run'>,
@@ -228,6 +228,7 @@ export async function lookUp<Row>(
  * Sends a watched insert. Resolves when ClickHouse has acknowledged it.
  *
  * @param pieces the body. `onPiece` may be called when a piece is needed: those before it are sent, which is progress
+ * @throws errors for `classifyInsertError`
  */
 export async function insertStream(
   client: Pick<ClickHouseClient, 'exec'>,

@@ -42,6 +42,7 @@ export class FrameInserter {
    *
    * @param token ClickHouse ignores the insert if it remembers the token
    * @param queryId ClickHouse rejects the insert while a query with this id is running
+   * @throws errors for `classifyInsertError`
    */
   async insert(frames: readonly Buffer[], token: string, queryId = queryIds.rows(token)): Promise<void> {
     const isBlock = frames.length > 0 && frames.every(isOfBlocks)
@@ -183,7 +184,7 @@ export class RowInserter {
     }
   }
 
-  /** The ids of those of the rows that are stored. */
+  /** The ids of the rows that are stored. @throws LookupError, and what `beforeAttempt` throws */
   async findStored(rows: Iterable<RowKey>): Promise<ReadonlySet<string>> {
     await this.#options.beforeAttempt()
     return this.#options.storedRows.find(rows).catch((error: unknown) => {

@@ -19,7 +19,10 @@ export class ApiKeys {
     this.#store = store
   }
 
-  /** @returns the key itself, which is stored nowhere, and its record @throws RegistryError also as `requireKey` */
+  /**
+   * @returns the key itself, which is stored nowhere, and its record
+   * @throws RegistryError when there is no such project, the name is too long, or there is no scope
+   */
   async create(
     projectId: string,
     options: Partial<Pick<ApiKeyRecord, 'name' | 'scopes'>> & { expiresAt?: Date } = {},
@@ -81,7 +84,7 @@ export class ApiKeys {
     })
   }
 
-  /** Revokes a key permanently. Revoking a revoked key changes nothing. */
+  /** Revokes a key permanently. Revoking a revoked key changes nothing. @throws RegistryError when there is no such key */
   async revoke(keyId: string): Promise<ApiKeyRecord> {
     const { keyHash, record } = await this.#findById(keyId)
     const { names, now, run } = this.#store

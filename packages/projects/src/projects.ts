@@ -64,6 +64,7 @@ export class Projects {
    * known, so that a client that still uses one learns that the project no longer exists.
    *
    * @returns until when the id is reserved
+   * @throws RegistryError when there is no such project
    */
   async delete(id: string): Promise<Date> {
     const nowMs = this.#store.now()

@@ -110,7 +110,7 @@ export function caseVariants(text: string): string[] {
 
 /** The characters of logs, the most frequent ones first. */
 const BY_FREQUENCY = ' e01torna2sic:d.534l-67u8m9"=/_pfbhgkv[],ywx()j|#z*q@$~;<\'>{}\\!+?&%^`'
-/** A shorter end is in many texts. */
+/** Too many messages contain a shorter end. */
 const END_MIN = 4
 
 /**

@@ -77,6 +77,7 @@ export type FinishBatch = (batch: StoredBatch, repair: number | undefined) => Pr
  * batch when no job of it is left. Afterwards none of its chunks is held. A chunk that another worker has locked is left to that worker.
  * Its `repair` is the number of the repair that has stored the batch; 0 for its first insert; undefined if it is known to be confirmed. It
  * resolves to false if another repair has begun: then nothing is changed, and the batch must be read again.
+ * It rejects if Redis rejects the step; then the chunks that are not completed stay held.
  *
  * @param jobs the held jobs; those that are completed are removed from it
  */

@@ -124,6 +124,7 @@ export function chunkConsumer(options: ChunkConsumerOptions) {
      * @param count the number of chunks, at most 64. With 0 it only takes or renews the turn
      * @param turn isBusy: whether another worker that is not busy may take the turn from this one
      * @returns undefined if another worker has the turn
+     * @throws if Redis rejects the fetch
      */
     async fetch(count: number, turn: { readonly isBusy: boolean }): Promise<Fetch | undefined> {
       try {
@@ -162,10 +163,11 @@ export function chunkConsumer(options: ChunkConsumerOptions) {
      * Returns held chunks to the queue, in their order.
      *
      * @param end 'front': they are the next ones to be fetched; 'back': behind all waiting chunks
+     * @throws if Redis rejects it; then the chunks stay held
      */
     requeue: (chunkIds: readonly string[], end: QueueEnd): Promise<void> =>
       releaseAll(chunkIds, (jobs) => mover.requeue(jobs, end)),
-    /** Moves a held chunk to the failed jobs, with its data. It stays there until an operator handles it. */
+    /** Moves a held chunk to the failed jobs, for an operator. @throws if Redis rejects it; then the chunk stays held */
     fail: (chunkId: string, error: Error): Promise<void> =>
       releaseAll([chunkId], (jobs) => Promise.all(jobs.map((job) => fail(job, error)))),
     /** Yields the turn if Redis replies soon. What is still held returns to the queue when its lock has expired. */

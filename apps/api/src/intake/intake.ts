@@ -83,6 +83,7 @@ export class Intake {
    * Reads a body with entries, and passes their rows to `use`, at once. They are in the scanner's memory: see `Scanner.scan`.
    *
    * @returns the result of `use`; undefined if the body is an OTLP request
+   * @throws Problem if the request as a whole is rejected
    */
   readEntries<Result extends NotAPromise>(
     body: Buffer,
@@ -119,6 +120,7 @@ export class Intake {
     return rejecting(read).result
   }
 
+  /** Reads a body with the records of a shipper. @throws Problem if the request as a whole is rejected */
   readRecords(
     read: (scanner: Scanner, prefix: RowPrefix) => ScannedRecords,
     stamp: RequestStamp,

@@ -292,7 +292,7 @@ function logsOperation(path: string): JsonObject {
             type: 'string',
             description:
               'One `Entry` per line; blank lines are skipped. A line that is not valid JSON is a rejected entry. ' +
-              'The response is that of a batch.',
+              'The response is the same as for a batch.',
           },
           examples: bodyExamples['application/x-ndjson'],
         },

@@ -104,6 +104,7 @@ export class HeldBytes {
     this.#project = project
   }
 
+  /** @throws Problem `overloaded` if further bytes do not fit now */
   check(bytes: number): void {
     this.#budget.check(this.#project, bytes)
   }

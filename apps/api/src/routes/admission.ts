@@ -80,7 +80,7 @@ export class Admission {
     return this.#charge({ entries: 1, bytes }, largestCost(bytes))
   }
 
-  /** Charges the entries of the body, as `chargeBytes`. If they are too many, the bytes stay charged. */
+  /** Charges the entries of the body. If they are too many, the bytes stay charged. @returns, @throws as `chargeBytes` */
   chargeEntries(entries: number): Promise<void> | undefined {
     // A request without entries costs as much work as one with an entry.
     return entries <= 1 ? undefined : this.#charge({ entries, bytes: this.#charged.bytes })

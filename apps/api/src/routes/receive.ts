@@ -29,6 +29,8 @@ interface Taken {
 /**
  * Receives a request with entries: rejects it before its body is read if anything is wrong with its head, and reads, decodes and charges its
  * body. What is held for it is released when `use` has settled.
+ *
+ * @throws Problem, and what `use` throws
  */
 export async function receive(
   request: FastifyRequest,

@@ -15,7 +15,7 @@ const RETRY_AFTER_S = 1
 const PARTLY_STORED =
   'A part of the request is stored, and another part is not. Retry with the same idempotency key.'
 
-/** Reads the records of a request, charges and stores them. If the body is rejected, those that were read are charged. */
+/** Reads the records of a request, charges and stores them. If the body is rejected, those that were read are charged. @throws Problem */
 export async function takeRecords(
   reading: Reading,
   body: Buffer,
@@ -48,6 +48,8 @@ export async function takeRecords(
 /**
  * Stores all pieces of a request. With an idempotency key, each piece has a record of its own, so a retry stores only those that are
  * not stored yet. The first piece is stored before the others: if it is rejected, nothing is stored by this attempt.
+ *
+ * @throws the error of the first piece; Problem `queue_unavailable` if another one is not stored
  */
 async function storePieces(pieces: readonly Piece[], admission: Admission): Promise<number> {
   const { identity, project, span } = admission

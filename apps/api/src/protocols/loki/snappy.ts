@@ -7,7 +7,11 @@ const EXPANSION_MAX = 64 / 3
 /** From this length on, a call costs less than a loop. */
 const CALL_BYTES_MIN = 64
 
-/** Decodes a block of snappy: https://github.com/google/snappy/blob/main/format_description.txt. The largest takes some milliseconds. */
+/**
+ * Decodes a block of snappy: https://github.com/google/snappy/blob/main/format_description.txt. The largest takes some milliseconds.
+ *
+ * @throws Problem `empty_body`, `body_too_large`, `invalid_encoding` if the block is malformed, and what `hold` throws
+ */
 export function decodeSnappy(input: Buffer, hold: (bytes: number) => void): Buffer {
   checkNotEmpty(input)
   const { length, end } = readLength(input)
