@@ -9,7 +9,6 @@ import {
   needlesOf,
   needlesOfTest,
   NUMBER_PATTERN,
-  numberText,
   isNumber,
   rareEnd,
 } from './values.ts'
@@ -232,9 +231,7 @@ function scalarSql(raw: string, test: Test, bind: Bind): string {
   if (test.type === 'exists') return `${raw} NOT IN ('', 'null')`
   if (test.type === 'equals') {
     const texts = equalTexts(test.texts)
-    const literals = texts.filter((text) =>
-      isNumber(text) ? numberText(text) === text : ['true', 'false', 'null'].includes(text),
-    )
+    const literals = texts.filter((text) => isNumber(text) || ['true', 'false', 'null'].includes(text))
     const raws = [...texts.map((text) => JSON.stringify(text)), ...literals]
     return `has(${bind('Array(String)', raws)}, ${raw})`
   }

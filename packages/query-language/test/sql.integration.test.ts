@@ -82,6 +82,13 @@ it('finds the entries in ClickHouse that match in memory', async () => {
   expect(shares.filter((share) => share > 0 && share < 1).length).toBeGreaterThan(queries.length / 4)
 })
 
+it('finds a negative zero by its text', async () => {
+  await expectSameResults(
+    [{ metadata: '{"a":-0.0}' }, { metadata: '{"a":-0}' }, { metadata: '{"a":0}' }],
+    [queryOf('a:=-0'), queryOf('a:=0'), queryOf('a:=-0.0')],
+  )
+})
+
 // ClickHouse writes such a float as an integer that it cannot read.
 it('finds an element of a list with a float of 20 digits', async () => {
   await expectSameResults(
