@@ -1,4 +1,5 @@
 import { CONFIRMED_TTL_S } from '@sluice/queue'
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { RELEASED_TTL_S } from '../../packages/queue/src/batch-ledger.ts'
@@ -112,7 +113,7 @@ describe('the replies of Redis are simulated:', () => {
         }
         expect(await real.left()).toEqual(await simulated.left())
       }),
-      { numRuns: 50 },
+      runsOf(50),
     )
   })
 

@@ -1,4 +1,5 @@
 import { matcher, parseQuery, type QueriedEntry } from '@sluice/query-language'
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { completionAt, hasTerm, termOf, toggleTerm, tokensOf } from '../src/query-text.ts'
@@ -23,6 +24,7 @@ describe('a filter', () => {
           }),
         ).toBe(true)
       }),
+      runsOf(100),
     )
     for (const value of [
       'a b',

@@ -1,4 +1,5 @@
 import type { ClickHouseClient } from '@sluice/clickhouse'
+import { seededRandom } from '@sluice/harness'
 import { randomUUIDv7 } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -33,10 +34,11 @@ function newestFirst(entries: readonly Entry[]): Entry[] {
 }
 
 const START = Date.UTC(2026, 0, 1)
+const random = seededRandom(1)
 const levels = ['debug', 'info', 'warn', 'error']
 
 /** Entries of two days, in clusters, some with the same timestamp to the microsecond. */
-function randomRows(projectId: string, count: number, random: () => number, fields: Partial<RowFields> = {}) {
+function randomRows(projectId: string, count: number, fields: Partial<RowFields> = {}) {
   return Array.from({ length: count }, (_, index) => {
     const ms = START + Math.floor(random() ** 3 * 2 * 86_400_000)
     const us = random() < 0.3 ? '000' : String(Math.floor(random() * 1_000)).padStart(3, '0')
@@ -81,13 +83,13 @@ describe('logs', () => {
   it('has every entry once over all pages, in order, while others arrive', async () => {
     const { project, key } = api.addProject()
     const other = api.addProject()
-    const rows = randomRows(project.id, 700, Math.random)
+    const rows = randomRows(project.id, 700)
     const entries = await store(clickhouse, rows)
-    await store(clickhouse, randomRows(other.project.id, 50, Math.random))
+    await store(clickhouse, randomRows(other.project.id, 50))
     const expected = newestFirst(entries)
     for (const order of ['desc', 'asc']) {
       const found = await pages(key, { ...range, order, limit: '97' }, () =>
-        store(clickhouse, randomRows(project.id, 3, Math.random, { receivedMs: Date.now() + 60_000 })),
+        store(clickhouse, randomRows(project.id, 3, { receivedMs: Date.now() + 60_000 })),
       )
       expect(found).toEqual(order === 'desc' ? expected : expected.toReversed())
     }
@@ -122,7 +124,7 @@ const queries: readonly (readonly [text: string, matches: (entry: Entry) => bool
 describe('random entries', () => {
   it('are found by each query, in pages and in the sums of a histogram', async () => {
     const { project, key } = api.addProject()
-    const entries = newestFirst(await store(clickhouse, randomRows(project.id, 500, Math.random)))
+    const entries = newestFirst(await store(clickhouse, randomRows(project.id, 500)))
     for (const [query, matches] of queries) {
       const expected = entries.filter(matches)
       expect(await pages(key, { ...range, query, limit: '83' })).toEqual(expected)

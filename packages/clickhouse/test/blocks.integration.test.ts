@@ -9,6 +9,7 @@ import {
 } from '@sluice/rows'
 import { encodeBlock, rowOf, textOfBlocks, textPrefix, validEntry } from '@sluice/rows/testing'
 import type { Entry } from '@sluice/schema'
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
@@ -70,7 +71,7 @@ const anyRow = fc
   .map(({ entry, ...stamp }) => rowOf(entry as Entry, randomUUID(), textPrefix(stamp)))
 
 it('stores rows by columns as it stores them as text, whatever their content is', async () => {
-  const chunks = fc.sample(fc.array(anyRow, { maxLength: 100 }), 100)
+  const chunks = fc.sample(fc.array(anyRow, { maxLength: 100 }), runsOf(100))
   await expectEqual(chunks.flat(), Buffer.concat(chunks.map(encodeBlock)))
 })
 
@@ -111,7 +112,7 @@ it('stores the same days, ids and texts', async () => {
 })
 
 it('reads rows from blocks as ClickHouse stores them', async () => {
-  const rows = fc.sample(anyRow, 500)
+  const rows = fc.sample(anyRow, runsOf(500))
   await expectEqual(textOfBlocks(encodeBlock(rows)).split(/(?<=\n)/), encodeBlock(rows))
 })
 

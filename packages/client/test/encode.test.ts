@@ -1,6 +1,7 @@
 import { EntryValidator } from '@sluice/rows/testing'
 import type { Entry as ServerEntry } from '@sluice/schema'
 import { limits } from '@sluice/schema/limits'
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { encodeEntry, LimitError, repairSurrogates, utf8Bytes } from '../src/encode.ts'
@@ -75,6 +76,7 @@ test('half of a surrogate pair never remains, and nothing else changes, not even
       const repaired: unknown = JSON.parse(repairSurrogates(JSON.stringify({ [value]: value })))
       expect(repaired).toEqual({ [value.toWellFormed()]: value.toWellFormed() })
     }),
+    runsOf(100),
   )
 })
 

@@ -1,4 +1,5 @@
 import { runInNewContext } from 'node:vm'
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { LimitError } from '../src/encode.ts'
@@ -91,6 +92,7 @@ test('nothing causes an exception except for a limit, or a circular result', () 
     fc.property(fc.dictionary(fc.string(), anything), (fields) => {
       expect(() => describeConversion(fields)).not.toThrow()
     }),
+    runsOf(100),
   )
 })
 

@@ -1,3 +1,4 @@
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseQuery, type QueryError } from '../src/parse.ts'
@@ -29,7 +30,7 @@ describe('a query', () => {
         fc.pre(text.length <= queryLimits.lengthMax && text.split(':').length <= queryLimits.termsMax)
         expect(withoutPositions(queryOf(text))).toEqual(query)
       }),
-      { numRuns: 500 },
+      runsOf(500),
     )
   })
 
@@ -117,7 +118,7 @@ describe('an error', () => {
         expect(errors.length).toBeLessThanOrEqual(queryLimits.errorsMax)
         for (const { position } of errors) expect(position).toBeLessThanOrEqual(any.length)
       }),
-      { numRuns: 2_000 },
+      runsOf(2_000),
     )
   })
 
@@ -137,7 +138,7 @@ it('highlights what the message contains, and nothing that it must not contain',
 
 it('tests every column', () => {
   const columns = new Set<string>()
-  for (const query of fc.sample(anyTerm, 2_000))
+  for (const query of fc.sample(anyTerm, runsOf(2_000)))
     if (query.type === 'term' && query.field.type === 'column') columns.add(query.field.name)
   expect([...columns].toSorted()).toEqual(Object.keys(queryColumns).toSorted())
 })

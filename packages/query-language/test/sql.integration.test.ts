@@ -6,6 +6,7 @@ import {
   readMigrations,
   readRows,
 } from '@sluice/clickhouse'
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { randomUUID } from 'node:crypto'
 import { afterAll, expect, inject, it } from 'vitest'
@@ -74,8 +75,8 @@ async function expectSameResults(entries: readonly QueriedEntry[], queries: read
 }
 
 it('finds the entries in ClickHouse that match in memory', async () => {
-  const entries = fc.sample(anyEntry, 300)
-  const queries = [...fc.sample(anyTerm, 200), ...fc.sample(anyQuery, 50)]
+  const entries = fc.sample(anyEntry, runsOf(300))
+  const queries = [...fc.sample(anyTerm, runsOf(200)), ...fc.sample(anyQuery, runsOf(50))]
   await expectSameResults(entries, queries)
   // Otherwise nothing is compared.
   const shares = queries.map((query) => entries.filter(matcher(query)).length / entries.length)

@@ -1,4 +1,5 @@
 import { entryFields } from '@sluice/schema'
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { matcher } from '../src/match.ts'
@@ -36,7 +37,7 @@ it('has nothing of a query but names of columns', () => {
       expect(names?.toSorted()).toEqual(Object.keys(parameters).toSorted())
       expect(typesOfNames?.filter((type) => !types.has(type ?? ''))).toEqual([])
     }),
-    { numRuns: 500 },
+    runsOf(500),
   )
 })
 

@@ -1,4 +1,5 @@
 import { parseJsonExactly, parseTimestamp } from '@sluice/rows'
+import { runsOf } from '@sluice/harness'
 import { assert, constantFrom, dictionary, jsonValue, property, tuple } from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { entryOfRecord } from '../src/index.ts'
@@ -117,7 +118,7 @@ describe('the time', () => {
         const expected = timestamp ?? text
         expect(parseTimestamp(expected as string) !== undefined).toBe(timestamp !== undefined)
       }),
-      { numRuns: 3_000 },
+      runsOf(3_000),
     )
   })
 })
@@ -292,7 +293,7 @@ describe('hostile records', () => {
         // For a field of the contract, null means nothing.
         expect(values.filter((value) => value !== null && !kept.has(value))).toEqual([])
       }),
-      { numRuns: 2_000, examples: [[{ severity: '3' }]] },
+      { ...runsOf(2_000), examples: [[{ severity: '3' }]] },
     )
   })
 })

@@ -1,6 +1,7 @@
 import { bytesField, varintField } from './support/wire.ts'
 import { textPrefix, textOfBlocks } from '@sluice/rows/testing'
 import { limits } from '@sluice/schema'
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { isUtf8 } from 'node:buffer'
 import { describe, expect, it } from 'vitest'
@@ -8,7 +9,6 @@ import { RejectedBody, type ScannedRecords, Scanner } from '../src/index.ts'
 import { type LokiOutcome, lokiReference } from './support/loki.ts'
 import { ID, stamp, withOneId } from './support/reference.ts'
 import { comparable } from './support/shippers.ts'
-import { runsOf } from './support/runs.ts'
 
 const pieces = { rowsMax: 2_000, bytesMax: 1_000_000 }
 const scanner = new Scanner({ reserve: () => ID }, Date.now, pieces)

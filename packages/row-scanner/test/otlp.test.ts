@@ -1,5 +1,6 @@
 import { Double, encodeLogs, type OtlpValue } from '@sluice/harness/otlp-logs'
 import { textPrefix, textOfBlocks } from '@sluice/rows/testing'
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { RejectedBody, type ScannedRecords, Scanner } from '../src/index.ts'
@@ -11,7 +12,6 @@ import { anyProtobufLogs } from './support/otlp-protobuf-bodies.ts'
 import { referenceOfProtobuf } from './support/otlp-protobuf.ts'
 import { descending, rearrange } from '@sluice/harness/rearrange'
 import { ID, stamp, withOneId } from './support/reference.ts'
-import { runsOf } from './support/runs.ts'
 
 const scanner = new Scanner({ reserve: () => ID }, Date.now, { rowsMax: 2_000, bytesMax: 1_000_000 })
 const prefix = textPrefix(stamp)

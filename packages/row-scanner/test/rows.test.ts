@@ -1,8 +1,9 @@
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { entryErrorCodes } from '@sluice/schema'
 import { rowAsJson, rowColumns } from '@sluice/rows'
-import { foldedMetadata, invalidEntry, pointsInto, runs, validEntry } from '@sluice/rows/testing'
+import { foldedMetadata, invalidEntry, pointsInto, validEntry } from '@sluice/rows/testing'
 import { readRow, rowOf, scanEntry } from './support/entries.ts'
 import { ID } from './support/reference.ts'
 
@@ -46,7 +47,7 @@ it('a row is one line with each field of any valid entry as the client sent it, 
       expect(row['metadata_text']).toBe(foldedMetadata(entry))
       expect(row['id']).toBe(ID)
     }),
-    runs,
+    runsOf(500),
   )
 })
 
@@ -61,6 +62,6 @@ it('an invalid entry is rejected for its error, with a path that exists in the e
         expect(pointsInto(JSON.parse(text), error.path)).toBe(true)
       }
     }),
-    runs,
+    runsOf(500),
   )
 })

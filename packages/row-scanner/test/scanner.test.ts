@@ -10,12 +10,12 @@ import {
   textOfBlocks,
 } from '@sluice/rows/testing'
 import { limits } from '@sluice/schema'
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { isUtf8 } from 'node:buffer'
 import { describe, expect, it } from 'vitest'
 import { RejectedBody, Scanner } from '../src/index.ts'
 import { ID, type Outcome, referenceOf, stamp } from './support/reference.ts'
-import { runsOf } from './support/runs.ts'
 
 const pieces = { rowsMax: 2_000, bytesMax: 1_000_000 }
 let nowMs = 0

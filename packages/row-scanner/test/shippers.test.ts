@@ -1,6 +1,7 @@
 import { anyStyle, textPrefix, toJson, textOfBlocks } from '@sluice/rows/testing'
 import { environmentsByName, levelsByName, rolesByName, wrappers } from '@sluice/records/tables'
 import { limits } from '@sluice/schema'
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { isUtf8 } from 'node:buffer'
 import { describe, expect, it } from 'vitest'
@@ -18,7 +19,6 @@ import {
   Rejected,
 } from './support/shippers.ts'
 import { anyLarge, deep, many } from './support/any-large.ts'
-import { runsOf } from './support/runs.ts'
 
 const pieces = { rowsMax: 3, bytesMax: 1_000_000 }
 const ID_COLUMN = rowColumns.indexOf('id')

@@ -2,6 +2,7 @@ import { encodeLogs, jsonLogs, type OtlpAttributes } from '@sluice/harness/otlp-
 import { textOfBlocks, textPrefix } from '@sluice/rows/testing'
 import { rowColumns } from '@sluice/rows'
 import { limits } from '@sluice/schema'
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { isUtf8 } from 'node:buffer'
 import { expect, it } from 'vitest'
@@ -9,7 +10,6 @@ import { RejectedBody, type ScannedRecords, Scanner } from '../src/index.ts'
 import { anyLarge } from './support/any-large.ts'
 import { anyLogs } from './support/any-logs.ts'
 import { ID, stamp } from './support/reference.ts'
-import { runsOf } from './support/runs.ts'
 import { bytesField } from './support/wire.ts'
 
 const scanner = new Scanner({ reserve: () => ID }, Date.now, { rowsMax: 3, bytesMax: 1_000_000 })

@@ -1,3 +1,4 @@
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { expect, it } from 'vitest'
@@ -11,7 +12,7 @@ import {
   keysOfFrame,
   rowsOfFrame,
 } from '../src/row-frame.ts'
-import { anyText, runs } from './support/arbitrary-entry.ts'
+import { anyText } from './support/arbitrary-entry.ts'
 import { encodeBlock } from './support/encode-block.ts'
 
 const ids = Array.from({ length: 4 }, (_, i) =>
@@ -44,7 +45,7 @@ it('has any text as it was', () => {
       )
       expect(rowsOfBlock(readJoined(encodeBlock(made)))).toEqual(made)
     }),
-    runs,
+    runsOf(500),
   )
 })
 

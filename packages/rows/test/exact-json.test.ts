@@ -1,7 +1,7 @@
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { keepInexact, parseJsonExactly } from '../src/exact-json.ts'
-import { runs } from './support/arbitrary-entry.ts'
 import { anyStyle, toJson, validEntry } from './support/index.ts'
 
 const roundTrip = (text: string): string => JSON.stringify(parseJsonExactly(text))
@@ -11,6 +11,7 @@ it('reads any entry, in any style of JSON', () => {
     fc.property(validEntry, anyStyle, (entry, style) => {
       expect(roundTrip(toJson(entry, style))).toBe(JSON.stringify(entry))
     }),
+    runsOf(100),
   )
 })
 
@@ -62,7 +63,7 @@ it('resolves any duplicates as JSON.parse does', () => {
       )
       expect(JSON.stringify(parseJsonExactly(text))).toBe(JSON.stringify(JSON.parse(plain, withSource)))
     }),
-    runs,
+    runsOf(500),
   )
 })
 

@@ -1,7 +1,8 @@
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { parseTimestamp } from '../src/timestamps.ts'
-import { anyText, anyTimestamp, runs } from './support/arbitrary-entry.ts'
+import { anyText, anyTimestamp } from './support/arbitrary-entry.ts'
 import { invalidTimestamps as invalid, validTimestamps as valid } from './support/timestamps.ts'
 
 it.each(valid)('reads %s', (_why, text, stored) => {
@@ -32,7 +33,7 @@ it('returns the same microsecond as the input, in all allowed forms', () => {
       const time = new Date(Number(epochUs / 1_000n)).toISOString().slice(0, 19).replace('T', ' ')
       expect(parseTimestamp(text)).toBe(`${time}.${String(epochUs % 1_000_000n).padStart(6, '0')}`)
     }),
-    runs,
+    runsOf(500),
   )
 })
 
@@ -43,6 +44,6 @@ it('returns undefined or a time with microseconds, for any string', () => {
         /^(19[7-9]\d|2[01]\d\d|22[0-5]\d|226[01])-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}$/,
       )
     }),
-    runs,
+    runsOf(500),
   )
 })

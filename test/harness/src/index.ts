@@ -14,4 +14,5 @@ export {
   seededRandom,
   shuffle,
 } from './random.ts'
+export { runsOf } from './runs.ts'
 export { eventually, pause, within } from './waiting.ts'

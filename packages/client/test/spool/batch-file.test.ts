@@ -1,3 +1,4 @@
+import { runsOf } from '@sluice/harness'
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { encodeLine, formatFileName, parseFile, parseFileName } from '../../src/spool/batch-file.ts'
@@ -23,7 +24,7 @@ test('a file in which a byte was changed is never read wrongly, and the entries 
       expect(entries.length).toBeLessThan(3)
       expect(parts.flat().filter((entry) => entries.includes(entry))).toEqual(entries)
     }),
-    { numRuns: 1_000 },
+    runsOf(1_000),
   )
   const damaged = Buffer.from(written)
   damaged[20] = 0

@@ -3,9 +3,6 @@ import { entryFields, entrySchema } from '@sluice/schema'
 
 type Json = Record<string, unknown>
 
-/** The number of runs of each property, about two seconds for all of them. Each fault showed within the first few hundred. */
-export const runs = { numRuns: 500 }
-
 /**
  * Strings with any Unicode character except lone surrogates. Half of them consist of characters with a meaning in some format:
  * tabs, newlines, backslashes, quotes, NUL, and sequences that look like their escapes.

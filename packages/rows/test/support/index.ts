@@ -1,6 +1,6 @@
 export { encodeBlock, nameOfId } from './encode-block.ts'
 export { namedRows, namesIn } from './named-rows.ts'
-export { anyText, foldedMetadata, runs, validEntry } from './arbitrary-entry.ts'
+export { anyText, foldedMetadata, validEntry } from './arbitrary-entry.ts'
 export { invalidEntry, pointsInto } from './arbitrary-invalid.ts'
 export { EntryValidator } from './entry-validator.ts'
 export { anyStyle, toJson } from './json-text.ts'
