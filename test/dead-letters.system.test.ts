@@ -5,7 +5,7 @@ import { scrape, sumOf } from '@sluice/harness/metrics'
 import { startTestInstallation } from '@sluice/harness/test-installation'
 import { clickhouseEnvironment, type Installation } from '@sluice/local'
 import { ChunkQueue, encodeChunk, type NewChunk, queueNames, type QueueNames } from '@sluice/queue'
-import { rowAsJson } from '@sluice/rows'
+import { rowAsJson, packBlocks } from '@sluice/rows'
 import { encodeBlock, rowOf, textPrefix } from '@sluice/rows/testing'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { randomUUIDv7 } from 'node:crypto'
@@ -53,7 +53,7 @@ function row(message: string, id: string = randomUUIDv7()): string {
   return rowOf({ level: 'info', message }, id, start)
 }
 
-const blocksOf = (rows: readonly string[]): NewChunk => encodeChunk(rows.length, encodeBlock(rows))
+const blocksOf = (rows: readonly string[]): NewChunk => encodeChunk(packBlocks(encodeBlock(rows)))
 
 async function add(chunk: NewChunk): Promise<void> {
   await queue.add(randomUUIDv7(), chunk, performance.now() + ADD_DEADLINE_MS)

@@ -87,7 +87,7 @@ it('has no import cycle between folders, files or packages', () => {
  */
 const budgets: Readonly<Record<string, number>> = {
   // With 64 sockets that accept: 1,000 clients that reconnect under load wait about 1 s instead of 4 to 23.
-  'apps/api': 4_935,
+  'apps/api': 4_960,
   // With the language of queries, a pager, local times, `open` and `demo`.
   'apps/cli': 3_750,
   // Two pages, with a list and charts that no library has in this size. Styles come on top.
@@ -117,7 +117,7 @@ const budgets: Readonly<Record<string, number>> = {
   // With what it says about the records of all protocols.
   'packages/row-scanner': 820,
   // With rows in blocks, which are also read as text: for repairs, dead letters and lookups.
-  'packages/rows': 655,
+  'packages/rows': 740,
   // With the claim of a port that several sockets share.
   'packages/runtime': 1_870,
   'packages/schema': 150,

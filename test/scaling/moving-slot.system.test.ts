@@ -10,6 +10,7 @@ import {
   FetchMonitor,
   queueNames,
 } from '@sluice/queue'
+import { packBlocks } from '@sluice/rows'
 import { namedRows } from '@sluice/rows/testing'
 import { connectRedis, createLogger, type RedisConnection, plainRedis } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
@@ -47,7 +48,7 @@ beforeEach(async () => {
   queue = new ChunkQueue(redis, names)
   consumer = openConsumer(60_000)
   for (const id of ['one', 'two', 'three', 'four'])
-    await queue.add(id, encodeChunk(1, namedRows('row')), performance.now() + ADD_MS)
+    await queue.add(id, encodeChunk(packBlocks(namedRows('row'))), performance.now() + ADD_MS)
   await consumer.fetch(3, { isBusy: false })
   await batchLedger(plainRedis(redis), names).claim(BATCH, ['one', 'two'])
   // As after a check for stalled jobs.

@@ -1,11 +1,4 @@
-import {
-  blockOfFrame,
-  compressBlock,
-  earliestReceiptMs,
-  readJoined,
-  receivedFrom,
-  rowColumns,
-} from '@sluice/rows'
+import { blockOfFrame, compressBlock, type PackedRows, receivedFrom, rowColumns } from '@sluice/rows'
 import { parseObject } from '@sluice/runtime'
 import { hash } from 'node:crypto'
 
@@ -26,12 +19,7 @@ export interface ChunkData {
 }
 
 /** A chunk that is not in the queue yet. */
-export interface NewChunk extends ChunkData {
-  /** As `compressBlock` makes it. */
-  readonly frame: Buffer
-  /** The earliest time of receipt of its rows, in ms since 1970. */
-  readonly receivedMs: number
-}
+export type NewChunk = ChunkData & PackedRows
 
 /** The field of the hash of a job that has its frame. BullMQ deletes it with the job. */
 export const FRAME_FIELD = 'frame'
@@ -63,14 +51,9 @@ export function isKnownFormat(v: unknown, columns: unknown): boolean {
   return (v === 1 || v === 2) && (columns ?? firstColumns) === ownColumns
 }
 
-/**
- * Packs blocks that follow each other into a chunk.
- *
- * @param trace see `ChunkData.trace`
- */
-export function encodeChunk(rows: number, blocks: Buffer, trace?: string): NewChunk {
-  const block = readJoined(blocks)
-  const [bytes, receivedMs, frame] = [blocks.length, earliestReceiptMs(block), compressBlock(block)]
+/** @param trace see `ChunkData.trace` */
+export function encodeChunk(packed: PackedRows, trace?: string): NewChunk {
+  const { rows, bytes, frame, receivedMs } = packed
   const chunk = { v: 2, columns: ownColumns, rows, bytes, frame, receivedMs } as const
   return trace === undefined ? chunk : { ...chunk, trace }
 }

@@ -1,5 +1,6 @@
 import { closeRedis } from '@sluice/harness/close-redis'
 import { FaultProxy } from '@sluice/harness'
+import { packBlocks } from '@sluice/rows'
 import { namedRows } from '@sluice/rows/testing'
 import { connectRedis, type MonotonicClock, processClock, type RedisConnection } from '@sluice/runtime'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -21,7 +22,7 @@ const CLOCK_STEP_MS = 8_000
 const ATTEMPT_MS = 200
 const HOUR_MS = 3_600_000
 
-const chunk = encodeChunk(2, namedRows('a', 'b'))
+const chunk = encodeChunk(packBlocks(namedRows('a', 'b')))
 /** The same queue, without the proxy. */
 let fixture: ConsumerFixture
 let proxy: FaultProxy

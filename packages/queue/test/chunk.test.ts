@@ -1,4 +1,4 @@
-import { isOfBlocks, rowColumns, rowsOfFrame } from '@sluice/rows'
+import { isOfBlocks, rowColumns, rowsOfFrame, packBlocks } from '@sluice/rows'
 import { namedRows, namesIn } from '@sluice/rows/testing'
 import { zstdDecompressSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
@@ -16,7 +16,7 @@ const received = (data: object, frame: Buffer | null = null) => {
 
 describe('a chunk', () => {
   const blocks = Buffer.concat([namedRows('grüße 😀', 'b'), namedRows('c')])
-  const chunk = encodeChunk(3, blocks, trace)
+  const chunk = encodeChunk(packBlocks(blocks), trace)
 
   it('reaches the worker with its rows, their number and bytes, and its trace', () => {
     expect(chunk.v).toBe(2)
@@ -54,7 +54,7 @@ describe('a chunk of version 1, which has rows of text', () => {
 })
 
 describe('the columns of a chunk', () => {
-  const { columns } = encodeChunk(1, namedRows('a'))
+  const { columns } = encodeChunk(packBlocks(namedRows('a')))
   const names: readonly string[] = rowColumns
 
   // If this test fails, a column was added, removed or moved. CONTRIBUTING.md says what happens to chunks that are in the queue. The hash

@@ -1,6 +1,6 @@
 import { closeRedis } from '@sluice/harness/close-redis'
 import { FaultProxy } from '@sluice/harness'
-import { rowsOfFrame } from '@sluice/rows'
+import { rowsOfFrame, packBlocks } from '@sluice/rows'
 import { encodeBlock } from '@sluice/rows/testing'
 import { connectRedis, plainRedis, processClock } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
@@ -55,7 +55,7 @@ function openQueue(shard = 0): ChunkQueue {
 /** A chunk with a row for each time of receipt. */
 function receivedAt(...times: readonly number[]): NewChunk {
   const rows = times.map((ms) => `p\t${new Date(ms).toISOString().slice(0, -1).replace('T', ' ')}\n`)
-  return encodeChunk(rows.length, encodeBlock(rows))
+  return encodeChunk(packBlocks(encodeBlock(rows)))
 }
 
 const add = (queue: ChunkQueue, id: string, chunk: NewChunk): Promise<unknown> =>

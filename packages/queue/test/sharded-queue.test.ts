@@ -1,10 +1,11 @@
+import { packBlocks } from '@sluice/rows'
 import { namedRows } from '@sluice/rows/testing'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { encodeChunk } from '../src/chunk.ts'
 import { QueueUnavailableError } from '../src/recorded-add.ts'
 import { ShardedQueue } from '../src/sharded-queue.ts'
 
-const chunk = encodeChunk(1, namedRows('row'))
+const chunk = encodeChunk(packBlocks(namedRows('row')))
 
 /** A queue in memory. Its adds wait for the test, or are acknowledged at once. */
 class FakeQueue {

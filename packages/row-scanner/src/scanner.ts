@@ -71,7 +71,7 @@ const outcomeNames = wordsOf(
 )
 const PAGE_BYTES = 65_536
 
-/** When a piece ends: `chunkLimits` of the API. */
+/** When a piece ends. */
 export interface PieceLimits {
   readonly rowsMax: number
   readonly bytesMax: number

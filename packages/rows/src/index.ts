@@ -1,3 +1,4 @@
+export { BlockPacker } from './block-packer.ts'
 export { type Block, earliestReceiptMs, insertBody, readJoined, receivedFrom } from './blocks.ts'
 export { keepText, parseJsonExactly } from './exact-json.ts'
 export { IDS_PER_MS, IdSource, idTimeMs, withCounter } from './ids.ts'
@@ -21,6 +22,8 @@ export {
   hasRowOf,
   isOfBlocks,
   keysOfFrame,
+  packBlocks,
+  type PackedRows,
   rowsOfFrame,
 } from './row-frame.ts'
 export { parseTimestamp, toClickHouseTime } from './timestamps.ts'

@@ -1,5 +1,13 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { type Block, isWhole, readJoined, rowsOfBlock, store, writeBlock } from './blocks.ts'
+import {
+  type Block,
+  earliestReceiptMs,
+  isWhole,
+  readJoined,
+  rowsOfBlock,
+  store,
+  writeBlock,
+} from './blocks.ts'
 import { KEY_COLUMNS, nativeString, type RowKey, rowKey } from './row-codec.ts'
 
 /**
@@ -39,6 +47,28 @@ export function compressBlock({ rows, columns }: Block): Buffer {
   // Values that were damaged would be taken for those of other chunks.
   const frames = columns.map((column) => compress(column, { [constants.ZSTD_c_checksumFlag]: 1 }))
   return Buffer.concat([Buffer.of(COLUMNS), writeBlock({ rows, columns: frames })])
+}
+
+/** What is known of rows when they are packed. */
+export interface PackedRows {
+  readonly rows: number
+  /** Size of the rows in bytes, before compression. */
+  readonly bytes: number
+  /** The earliest time of receipt of its rows, in ms since 1970. */
+  readonly receivedMs: number
+  /** As `compressBlock` makes it. */
+  readonly frame: Buffer
+}
+
+/** Packs blocks that follow each other. @throws RangeError if the bytes are not blocks */
+export function packBlocks(blocks: Buffer): PackedRows {
+  const block = readJoined(blocks)
+  return {
+    rows: block.rows,
+    bytes: blocks.length,
+    receivedMs: earliestReceiptMs(block),
+    frame: compressBlock(block),
+  }
 }
 
 /** Whether the rows of a frame are in a block. Otherwise they are text. */

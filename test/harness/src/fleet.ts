@@ -1,6 +1,7 @@
 import { migrate, migrationsFolder, readMigrations } from '@sluice/clickhouse'
 import { type App, type Services, startWorker } from '@sluice/local'
 import { ChunkQueue, encodeChunk, type QueueNames, shardNames } from '@sluice/queue'
+import { packBlocks } from '@sluice/rows'
 import { encodeBlock, rowOf, textPrefix } from '@sluice/rows/testing'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { randomUUIDv7 } from 'node:crypto'
@@ -163,7 +164,7 @@ export class Fleet {
     this.#added += 1
     const numbers = journal.open(rows)
     const texts = numbers.map((number) => makeRow(journal.message(number)))
-    const chunk = encodeChunk(rows, encodeBlock(texts))
+    const chunk = encodeChunk(packBlocks(encodeBlock(texts)))
     await queue?.add(randomUUIDv7(), chunk, performance.now() + ADD_DEADLINE_MS)
     journal.settle(numbers, 'acknowledged')
   }

@@ -3,7 +3,6 @@ import { LabelledCounts } from '@sluice/ops'
 import { type NotAPromise, RejectedBody, type Rows, type ScannedRecords, Scanner } from '@sluice/row-scanner'
 import { IdSource, makeRowPrefix, type RequestStamp, type RowPrefix } from '@sluice/rows'
 import { entryErrorCodes, limits } from '@sluice/schema'
-import { chunkLimits } from '../chunks/chunk-writer.ts'
 import { type FieldError, Problem, type ProblemCode } from '../problems.ts'
 
 /** The rows of a request, and its answer once they are stored. */
@@ -64,6 +63,12 @@ export function checkBody(body: Buffer): void {
   if (!isUtf8(body)) throw new Problem('invalid_utf8')
 }
 
+/**
+ * When a piece of a request of a shipper ends. With a key, each piece has a record: a process with other limits would make other pieces of
+ * a request that is sent again, and store it twice.
+ */
+export const pieceLimits = { rowsMax: 2_000, bytesMax: 1_000_000 } as const
+
 /** Turns the bodies of requests into rows. The largest body takes some milliseconds, whatever it has. */
 export class Intake {
   readonly #scanner: Scanner
@@ -76,7 +81,7 @@ export class Intake {
 
   /** @param nowMs the clock of the ids of rows */
   constructor(nowMs: () => number) {
-    this.#scanner = new Scanner(new IdSource(nowMs), nowMs, chunkLimits)
+    this.#scanner = new Scanner(new IdSource(nowMs), nowMs, pieceLimits)
   }
 
   /**

@@ -9,6 +9,7 @@ import {
   readJob,
 } from '@sluice/queue'
 import { ownedRows } from '@sluice/row-scanner'
+import { packBlocks } from '@sluice/rows'
 import { namedRows, namesIn } from '@sluice/rows/testing'
 import { connectRedis, type RedisConnection } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
@@ -101,7 +102,7 @@ async function queuedRows(): Promise<string[]> {
 
 it('a job of a recorded add has the same fields as a job of a plain add, and wakes a worker', async () => {
   const { queue } = await startProcess()
-  const chunk = encodeChunk(1, namedRows('a'))
+  const chunk = encodeChunk(packBlocks(namedRows('a')))
   const deadlineMs = performance.now() + 5_000
   await queue.add('plain', chunk, deadlineMs)
   const marker = `${names.queuePrefix}:${names.queue}:marker`

@@ -2,7 +2,7 @@ import { encodeLogs } from '@sluice/harness/otlp-logs'
 import { QueueUnavailableError } from '@sluice/queue'
 import type { LightMyRequestResponse } from 'fastify'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { chunkLimits } from '../../src/chunks/chunk-writer.ts'
+import { pieceLimits } from '../../src/intake/intake.ts'
 import { identify } from '../../src/idempotency/idempotency.ts'
 import { oneScope } from '../protocols/otlp/otlp-api.ts'
 import { freshTestApi, rebuild } from '../support/shared-api.ts'
@@ -20,8 +20,8 @@ const messages = (): number[] =>
   api.queue.rows.map(({ message }) => Number(message)).toSorted((a, b) => a - b)
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i)
 
-/** More documents than two chunks have rows. */
-const MANY = 2 * chunkLimits.rowsMax + 500
+/** More documents than two pieces have. */
+const MANY = 2 * pieceLimits.rowsMax + 500
 
 /** Fails the adds with these numbers, which count from 0. */
 function failAdds(error: Error, ...failing: readonly number[]): void {
@@ -34,14 +34,10 @@ function failAdds(error: Error, ...failing: readonly number[]): void {
   }
 }
 
-describe('a request with more rows than a chunk', () => {
+describe('a request with more rows than a piece', () => {
   it('is stored in pieces', async () => {
     expect((await bulk(documents(MANY))).statusCode).toBe(200)
-    expect(api.queue.adds.map(({ names }) => names.length)).toEqual([
-      chunkLimits.rowsMax,
-      chunkLimits.rowsMax,
-      500,
-    ])
+    expect(api.queue.adds[0]?.names).toHaveLength(pieceLimits.rowsMax)
     expect(messages()).toEqual(numbers(MANY))
     expect(api.counts.accepted).toBe(MANY)
   })
@@ -51,7 +47,7 @@ describe('an idempotency key', () => {
   const headers = { 'idempotency-key': 'k' }
 
   it('makes each piece stored once, whichever was stored at first', async () => {
-    failAdds(new QueueUnavailableError('no answer'), 2)
+    failAdds(new QueueUnavailableError('no answer'), 1)
     expect((await bulk(documents(MANY), headers)).statusCode).toBe(429)
     const before = api.queue.rows.length
     expect(before).toBeLessThan(MANY)

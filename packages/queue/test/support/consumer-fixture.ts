@@ -1,5 +1,6 @@
 import { closeRedis } from '@sluice/harness/close-redis'
 import { startRedis, Supervisor } from '@sluice/local'
+import { packBlocks } from '@sluice/rows'
 import { namedRows } from '@sluice/rows/testing'
 import { connectRedis, createLogger, plainRedis, type RedisConnection } from '@sluice/runtime'
 import type { JobsOptions, Queue } from 'bullmq'
@@ -178,5 +179,5 @@ export async function fetchIds(consumer: ChunkConsumer, count: number): Promise<
 
 /** A chunk of one row. */
 export function chunkOf(row: string): NewChunk {
-  return encodeChunk(1, namedRows(row))
+  return encodeChunk(packBlocks(namedRows(row)))
 }
