@@ -4,37 +4,52 @@ import { type PackedRows, packBlocks } from './row-frame.ts'
 /** Packing this much takes about as long as the messages to a thread and back. */
 const AT_ONCE_BYTES_MAX = 50_000
 
-type Result = PackedRows & { readonly memory: Buffer }
-type Message = PackedRows & { readonly memory: ArrayBuffer }
+/** What the thread gets. */
+export interface PackingTask {
+  readonly id: number
+  readonly memory: ArrayBuffer
+  readonly bytes: number
+}
+
+/** What it answers: the memory, too. Its answers to earlier tasks may arrive after its error, and then belong to nobody. */
+export interface PackingResult {
+  readonly id: number
+  readonly memory: ArrayBuffer
+  readonly packed: Omit<PackedRows, 'frame'> & { readonly frame: ArrayBuffer }
+}
 
 /** Packs blocks. While a thread packs large ones, which takes milliseconds, the event loop serves requests. */
 export class BlockPacker {
   #thread: Worker | undefined
-  /** The thread answers in the order of its messages. */
-  readonly #waiting: PromiseWithResolvers<Message>[] = []
+  #tasks = 0
+  readonly #running = new Map<number, PromiseWithResolvers<PackingResult>>()
 
   /**
    * @param memory begins with the blocks, and has an `ArrayBuffer` of its own. The caller must not use it until it gets it back
    * @returns also the memory, for reuse
    * @throws RangeError if the bytes are not blocks
    */
-  async pack(memory: Buffer, bytes: number): Promise<Result> {
+  async pack(memory: Buffer, bytes: number): Promise<PackedRows & { readonly memory: Buffer }> {
     if (bytes <= AT_ONCE_BYTES_MAX) return { ...packBlocks(memory.subarray(0, bytes)), memory }
-    const result = Promise.withResolvers<Message>()
-    this.#waiting.push(result)
+    const task: PackingTask = { id: (this.#tasks += 1), memory: memory.buffer as ArrayBuffer, bytes }
     this.#thread ??= this.#startThread()
-    this.#thread.postMessage({ memory: memory.buffer, bytes }, [memory.buffer as ArrayBuffer])
-    const packed = await result.promise
-    const { buffer, byteLength } = packed.frame
-    return { ...packed, frame: Buffer.from(buffer, 0, byteLength), memory: Buffer.from(packed.memory) }
+    this.#thread.postMessage(task, [task.memory])
+    const result = Promise.withResolvers<PackingResult>()
+    this.#running.set(task.id, result)
+    const { packed, memory: returned } = await result.promise
+    return { ...packed, frame: Buffer.from(packed.frame), memory: Buffer.from(returned) }
   }
 
   #startThread(): Worker {
     const thread = new Worker(new URL('packing-thread.ts', import.meta.url))
-    thread.on('message', (packed: Message) => this.#waiting.shift()?.resolve(packed))
+    thread.on('message', (result: PackingResult) => {
+      this.#running.get(result.id)?.resolve(result)
+      this.#running.delete(result.id)
+    })
     thread.on('error', (error) => {
       this.#thread = undefined
-      for (const { reject } of this.#waiting.splice(0)) reject(error)
+      for (const { reject } of this.#running.values()) reject(error)
+      this.#running.clear()
     })
     // After `on`, which references its port again.
     thread.unref()

@@ -55,7 +55,7 @@ export const spanLimits = {
   exportMaxMs: 15_000,
   /** How long a process that stops waits for its last spans. */
   closeMaxMs: 1_000,
-  /** Links per span. A chunk has up to 2,000 requests, and a batch up to 2,000 chunks. */
+  /** Links per span. A chunk has up to 4,000 requests, and a batch up to 2,000 chunks. */
   linksMax: 100,
 } as const
 
