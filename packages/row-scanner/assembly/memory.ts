@@ -33,12 +33,12 @@ export const WORD_LENGTHS: i32 = WORD_SLOTS + 1_024 * 2
 export const NUMBERINGS: i32 = WORD_LENGTHS + 1_024
 /** The powers of ten that JavaScript writes: see `doubles.ts`. */
 export const POWERS: i32 = NUMBERINGS + 5 * 64 + SLACK
-export const POWERS_BYTES: i32 = 617 * 16
+const POWERS_BYTES: i32 = 617 * 16
 /** The values of the columns of the current record: see `loggers/uses.ts`. */
 export const USES: i32 = POWERS + POWERS_BYTES + SLACK
 /** Short texts in another form: lower case, or an ordinary form of a time. */
 export const SCRATCH: i32 = USES + COLUMNS_MAX * 16 + SLACK
-export const SCRATCH_BYTES: i32 = 512
+const SCRATCH_BYTES: i32 = 512
 /** The errors of entries: see `errors.ts`. */
 export const ERRORS: i32 = SCRATCH + SCRATCH_BYTES + SLACK
 export const ERRORS_MAX: i32 = 16_384
@@ -55,10 +55,10 @@ export const BODY: i32 = PATHS + PATHS_MAX * PATH_BYTES + SLACK
 export const NAMES: i32 = BODY + BODY_BYTES_MAX + SLACK
 /** The metadata of the current entry. A string that fits but for its escapes may take six times the limit before it goes. */
 export const METADATA: i32 = NAMES + 4 * BODY_BYTES_MAX + SLACK
-export const METADATA_ROOM: i32 = 524_288
+const METADATA_ROOM: i32 = 524_288
 /** Members of metadata that many records have in common. */
 export const COMMON: i32 = METADATA + METADATA_ROOM + BODY_BYTES_MAX + SLACK
-export const COMMON_BYTES_MAX: i32 = 131_072
+const COMMON_BYTES_MAX: i32 = 131_072
 /** A string in a row takes at most twice its bytes in the body: a backslash in metadata has one byte in JSON and two in a row. */
 export const ROWS: i32 = COMMON + COMMON_BYTES_MAX + SLACK
 /** All rows of a request, and one more. What many records have in common is in each of their rows: JavaScript checks that there is room. */

@@ -13,10 +13,10 @@ import { Wire } from './wire'
 
 /** Why the records of a request are not read any further. */
 export const TOO_MANY_RECORDS: i32 = 1
-export const ROWS_TOO_LARGE: i32 = 2
+const ROWS_TOO_LARGE: i32 = 2
 export const INVALID_JSON: i32 = 3
 /** It is not the message that the protocol has, in Protocol Buffers or in JSON: why is in `Wire`. */
-export const INVALID_MESSAGE: i32 = 4
+const INVALID_MESSAGE: i32 = 4
 /** It has no records in the expected place. */
 export const WRONG_SHAPE: i32 = 5
 /** An action of a bulk request is malformed: why is in `malformation`. */

@@ -2,7 +2,7 @@
  * The bytes of the character at a place of any bytes. Negative for what is not UTF-8: the bytes that decoders replace by one U+FFFD, which are
  * the longest beginning of a character, or one byte.
  */
-export function characterBytes(at: i32, end: i32): i32 {
+function characterBytes(at: i32, end: i32): i32 {
   const first = load<u8>(at)
   if (first < 0x80) return 1
   if (first < 0xc2 || first > 0xf4) return -1
@@ -17,7 +17,7 @@ export function characterBytes(at: i32, end: i32): i32 {
 }
 
 /** The place of the first byte that is not UTF-8; or the end. */
-export function utf8End(at: i32, end: i32): i32 {
+function utf8End(at: i32, end: i32): i32 {
   while (at < end) {
     const others = i8x16.bitmask(v128.load(at))
     if (others === 0) {
