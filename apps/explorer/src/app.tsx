@@ -4,9 +4,9 @@ import { urlOf } from './api.ts'
 import { Chart, Legend } from './chart.tsx'
 import { Details } from './details.tsx'
 import { EntryList } from './entry-list.tsx'
-import { LISTED_ENTRIES_MAX } from './explorer.ts'
 import { Facets } from './facets.tsx'
 import { PipelinePage } from './pipeline-page.tsx'
+import { LISTED_ENTRIES_MAX } from './results.ts'
 import { SearchField } from './search-field.tsx'
 import { nextTheme, pipelineKeys, shortcuts } from './shortcuts.ts'
 import { TimeControls } from './time-controls.tsx'
@@ -75,10 +75,10 @@ const Logo = () => (
 )
 
 function Columns() {
-  const { explorer } = useShared()
+  const { explorer, results } = useShared()
   const filter = useSignal('')
   const { columns } = explorer.view.value
-  const known = (explorer.fields.value.answer?.fields ?? []).map(({ name }) => name)
+  const known = (results.fields.value.answer?.fields ?? []).map(({ name }) => name)
   const fixed = new Set(['timestamp', 'level', 'message'])
   const names = [...columns, ...known.filter((name) => !columns.includes(name) && !fixed.has(name))].filter(
     (name) => name.toLowerCase().includes(filter.value.toLowerCase()),
@@ -154,8 +154,8 @@ function SavedSearches() {
 }
 
 function Download() {
-  const { explorer, panel } = useShared()
-  const total = explorer.chart.value.answer?.histogram.total
+  const { results, panel } = useShared()
+  const total = results.chart.value.answer?.histogram.total
   return (
     <Popover name="export" label="Download (d)" button={<Icon name="download" />}>
       <h2>{total === undefined ? 'All entries' : plural(total, 'entry', 'entries')}, oldest first</h2>
@@ -164,7 +164,7 @@ function Download() {
           <a
             key={format}
             class="menu-item"
-            href={urlOf('export', { ...explorer.parameters, format })}
+            href={urlOf('export', { ...results.parameters, format })}
             download={`logs.${format}`}
             onClick={() => (panel.value = '')}
           >
@@ -310,9 +310,9 @@ const limits: Readonly<Record<string, string>> = {
 
 /** How much there is, and how complete it is. */
 function Summary() {
-  const { explorer } = useShared()
-  const { completeUntil, limitedBy, entries, next, tookMs, loading } = explorer.listed.value
-  const { answer, loading: counting } = explorer.chart.value
+  const { explorer, results } = useShared()
+  const { completeUntil, limitedBy, entries, next, tookMs, loading } = results.listed.value
+  const { answer, loading: counting } = results.chart.value
   const complete = completeUntil === undefined ? undefined : wallTime(completeUntil, explorer.view.value.zone)
   return (
     <section class="summary" aria-label="Summary">

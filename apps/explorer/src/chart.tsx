@@ -29,8 +29,8 @@ const sortedLevels = (sums: Readonly<Record<string, number>>): string[] =>
 
 /** The counts by level. Each is a filter. */
 export function Legend() {
-  const { explorer } = useShared()
-  const sums = sumsOf(explorer.chart.value.answer?.histogram.buckets ?? [])
+  const { explorer, results } = useShared()
+  const sums = sumsOf(results.chart.value.answer?.histogram.buckets ?? [])
   return (
     <ul class="legend" aria-label="Entries by level">
       {sortedLevels(sums).map((level) => (
@@ -53,7 +53,7 @@ export function Legend() {
 
 /** The number of entries over time, by level. A range is chosen by dragging, or with the arrow keys and Enter. */
 export function Chart() {
-  const { explorer, colours } = useShared()
+  const { explorer, results, colours } = useShared()
   const canvas = useRef<HTMLCanvasElement>(null)
   const size = useSignal({ width: 0, height: 0 })
   /** Two times; the second is where the pointer or the keys are. */
@@ -70,10 +70,10 @@ export function Chart() {
     return () => observer.disconnect()
   }, [])
 
-  const answer = explorer.chart.value.answer
+  const answer = results.chart.value.answer
   const zone = explorer.view.value.zone
   const stepMs = answer?.histogram.step_ms ?? 1000
-  const range: TimeRange = answer?.range ?? explorer.range.value
+  const range: TimeRange = answer?.range ?? results.range.value
 
   useSignalEffect(() => {
     const element = canvas.current
@@ -81,7 +81,7 @@ export function Chart() {
     const { width, height } = size.value
     // A change of the theme changes what the probe finds.
     void colours.value
-    const shown = explorer.chart.value.answer
+    const shown = results.chart.value.answer
     if (element === null || context === null || context === undefined || width === 0) return
     const colour = (name: string): string => {
       element.style.color = `var(--${name}, var(--log))`
@@ -132,7 +132,7 @@ export function Chart() {
       }
     }
     context.globalAlpha = 1
-    const completeMs = Date.parse(explorer.listed.value.completeUntil ?? '')
+    const completeMs = Date.parse(results.listed.value.completeUntil ?? '')
     if (completeMs > shown.range.fromMs && completeMs < shown.range.untilMs) {
       context.fillStyle = colour('faint')
       const x = xOf(completeMs, shown.range, width)
@@ -187,7 +187,7 @@ export function Chart() {
   const start = wallTime(fromMs, zone)
   const x = xOf(at ?? 0, range, size.value.width)
   return (
-    <section class={`chart ${explorer.chart.value.loading ? 'loading' : ''}`} aria-label="Entries over time">
+    <section class={`chart ${results.chart.value.loading ? 'loading' : ''}`} aria-label="Entries over time">
       <canvas
         id="chart"
         ref={canvas}
@@ -238,8 +238,8 @@ export function Chart() {
           </>
         )}
       </div>
-      {explorer.chart.value.problem !== undefined && (
-        <p class="chart-problem">No chart: {explorer.chart.value.problem.message.toLowerCase()}.</p>
+      {results.chart.value.problem !== undefined && (
+        <p class="chart-problem">No chart: {results.chart.value.problem.message.toLowerCase()}.</p>
       )}
     </section>
   )

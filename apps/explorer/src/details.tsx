@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { correlationOf, type Entry, isTree, leavesOf, textOf } from './entry.ts'
 import type { Explorer } from './explorer.ts'
 import { duration, offsetLabel, wallTime } from './times.ts'
-import { EntryText, Icon, IconButton, moveFocus, useShared } from './ui.tsx'
+import { EntryText, Icon, IconButton, type IconName, moveFocus, useShared } from './ui.tsx'
 import { count, plural } from './visible-text.ts'
 
 /** Metadata can have ten thousand members: more are drawn when they are asked for. */
@@ -23,7 +23,7 @@ const shownElsewhere = new Set([
   ...shownFirst,
 ])
 
-export async function copy(explorer: Explorer, text: string, what: string): Promise<void> {
+async function copy(explorer: Explorer, text: string, what: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text)
     explorer.say(`Copied ${what}`)
@@ -31,8 +31,52 @@ export async function copy(explorer: Explorer, text: string, what: string): Prom
     explorer.say('The browser does not allow copying')
   }
 }
-/** As it was sent, with all digits. */
-export const jsonOf = (entry: Entry): string => JSON.stringify(entry, null, 2)
+
+interface EntryAction {
+  readonly key: string
+  readonly icon: IconName
+  readonly help: string
+  /** Of its button. Undefined: it does not concern the entry. */
+  readonly label: (entry: Entry) => string | undefined
+  readonly run: (explorer: Explorer, entry: Entry) => void
+}
+export const entryActions: readonly EntryAction[] = [
+  {
+    key: 'c',
+    icon: 'around',
+    help: 'The entries around it',
+    label: () => 'Context',
+    run: (explorer, { id }) => explorer.show({ context: id, live: false }),
+  },
+  {
+    key: 'o',
+    icon: 'search',
+    help: 'All entries of the same request or trace',
+    label: (entry) => {
+      const same = correlationOf(entry)
+      return same && `Same ${same[0]}`
+    },
+    run: (explorer, entry) => {
+      const same = correlationOf(entry)
+      if (same === undefined) explorer.say('This entry has no id of a request or trace')
+      else explorer.search(`${same[0]}:${JSON.stringify(same[1])}`)
+    },
+  },
+  {
+    key: 'p',
+    icon: 'link',
+    help: 'Copy the link to it',
+    label: () => 'Link',
+    run: (explorer, entry) => void copy(explorer, explorer.linkTo(entry), 'the link'),
+  },
+  {
+    key: 'y',
+    icon: 'copy',
+    help: 'Copy it as JSON, with all digits',
+    label: () => 'JSON',
+    run: (explorer, entry) => void copy(explorer, JSON.stringify(entry, null, 2), 'the entry'),
+  },
+]
 
 interface ValueProps {
   readonly field: string
@@ -43,11 +87,7 @@ function Field({ field, name, value }: ValueProps) {
   const { explorer } = useShared()
   const text = textOf(value)
   const kind = value === null ? 'null' : typeof value === 'object' ? 'number' : typeof value
-  const actions: readonly (readonly [
-    icon: 'plus' | 'minus' | 'columns' | 'copy',
-    label: string,
-    run: () => void,
-  ])[] = [
+  const actions: readonly (readonly [icon: IconName, label: string, run: () => void])[] = [
     ['plus', 'Filter (f)', () => explorer.toggleFilter(field, text, false)],
     ['minus', 'Exclude (x)', () => explorer.toggleFilter(field, text, true)],
     ['columns', 'Column', () => explorer.toggleIn('columns', field)],
@@ -192,11 +232,10 @@ function Stack({ stack }: { stack: string }) {
 }
 
 function Opened({ entry }: { entry: Entry }) {
-  const { explorer } = useShared()
-  const { zone, context } = explorer.view.value
+  const { explorer, results } = useShared()
+  const { zone } = explorer.view.value
   const { date, time, fraction } = wallTime(entry.timestamp, zone)
   const latencyMs = Date.parse(entry.received_at) - Date.parse(entry.timestamp)
-  const correlation = correlationOf(entry)
   const columns = [...shownFirst, ...Object.keys(entry).filter((name) => !shownElsewhere.has(name))].filter(
     (name) => entry[name] !== undefined,
   )
@@ -205,40 +244,24 @@ function Opened({ entry }: { entry: Entry }) {
   return (
     <>
       <div class="actions">
-        <IconButton
-          icon="around"
-          label="Entries around this one (c)"
-          pressed={context === entry.id}
-          onClick={() => explorer.show({ context: entry.id })}
-        >
-          Context
-        </IconButton>
-        {correlation !== undefined && (
-          <IconButton
-            icon="search"
-            label={`All entries with this ${correlation[0]} (o)`}
-            onClick={() => explorer.search(`${correlation[0]}:${JSON.stringify(correlation[1])}`)}
-          >
-            Same {correlation[0]}
-          </IconButton>
-        )}
-        <IconButton
-          icon="link"
-          label="Copy the link to this entry (p)"
-          onClick={() => void copy(explorer, explorer.linkTo(entry), 'the link')}
-        >
-          Link
-        </IconButton>
-        <IconButton
-          icon="copy"
-          label="Copy the entry as JSON (y)"
-          onClick={() => void copy(explorer, jsonOf(entry), 'the entry')}
-        >
-          JSON
-        </IconButton>
+        {entryActions.map(({ key, icon, help, label, run }) => {
+          const text = label(entry)
+          return (
+            text !== undefined && (
+              <IconButton
+                key={key}
+                icon={icon}
+                label={`${help} (${key})`}
+                onClick={() => run(explorer, entry)}
+              >
+                {text}
+              </IconButton>
+            )
+          )
+        })}
       </div>
       <div class={`entry-message mono level-${entry.level}`}>
-        <LongText class="" text={entry.message} marks={explorer.marks.value} />
+        <LongText class="" text={entry.message} marks={results.marks.value} />
       </div>
       <div class="pairs mono">
         <div class="pair plain">
@@ -289,8 +312,8 @@ function Opened({ entry }: { entry: Entry }) {
 }
 
 export function Details() {
-  const { explorer } = useShared()
-  const { loading, answer, problem } = explorer.detail.value
+  const { explorer, results } = useShared()
+  const { loading, answer, problem } = results.detail.value
   return (
     <aside
       id="details"
@@ -306,10 +329,10 @@ export function Details() {
         onClick={() => explorer.show({ selected: '' })}
       />
       {loading && <p class="hint">Reading the entry …</p>}
-      {!loading && answer === undefined && (
+      {problem !== undefined && (
         <div class="blank" role="alert">
-          <h2>{problem?.message ?? 'There is no entry with this id'}</h2>
-          <p>{problem?.detail ?? 'It may have expired.'}</p>
+          <h2>{problem.message}</h2>
+          <p>{problem.detail}</p>
         </div>
       )}
       {answer !== undefined && <Opened key={answer.id} entry={answer} />}

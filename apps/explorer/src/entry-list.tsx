@@ -36,11 +36,11 @@ function Row({
   active: number
   selected: boolean
 }) {
-  const { explorer } = useShared()
+  const { explorer, results } = useShared()
   const { columns, zone, context } = explorer.view.value
-  const { fromMs, untilMs } = explorer.range.value
+  const { fromMs, untilMs } = results.range.value
   const { date, time, fraction } = wallTime(entry.timestamp, zone)
-  const marks = explorer.marks.value
+  const marks = results.marks.value
   const cell = (at: number, content: preact.ComponentChildren, name: string) => (
     <span role="gridcell" class={`cell ${name} ${active === at ? 'active' : ''}`}>
       {content}
@@ -82,14 +82,14 @@ function Row({
 }
 
 function Waiting() {
-  const { explorer } = useShared()
+  const { results } = useShared()
   const waited = useSignal(0)
   useEffect(() => {
     const startedMs = performance.now()
     const timer = setInterval(() => (waited.value = performance.now() - startedMs), 100)
     return () => clearInterval(timer)
   }, [])
-  const isEmpty = explorer.listed.value.entries.length === 0
+  const isEmpty = results.listed.value.entries.length === 0
   return (
     <>
       <div class="progress" />
@@ -103,7 +103,7 @@ function Waiting() {
       {waited.value > SLOW_MS && (
         <div class="slow" role="status">
           Still reading: {duration(waited.value)}
-          <button type="button" class="btn" onClick={() => explorer.cancel()}>
+          <button type="button" class="btn" onClick={() => results.cancel()}>
             Cancel
           </button>
         </div>
@@ -114,8 +114,8 @@ function Waiting() {
 
 /** What stands in the place of the rows, if there are none. */
 function NoRows() {
-  const { explorer } = useShared()
-  const { problem } = explorer.listed.value
+  const { explorer, results } = useShared()
+  const { problem } = results.listed.value
   const { query, from, live } = explorer.view.value
   if (problem !== undefined) {
     const isQuery = problem.code === 'invalid_query'
@@ -180,8 +180,8 @@ function NoRows() {
 }
 
 function TailBar() {
-  const { explorer } = useShared()
-  const { paused, waiting, skipped, dropped, problem } = explorer.tail.value
+  const { results } = useShared()
+  const { paused, waiting, skipped, dropped, problem } = results.tail.value
   return (
     <div class={`strip tail ${paused ? 'paused' : ''}`} role="status">
       {problem !== undefined ? (
@@ -191,9 +191,9 @@ function TailBar() {
       ) : paused ? (
         <span>
           Paused
-          {waiting > 0 && (
+          {waiting.length > 0 && (
             <>
-              : <b>{plural(waiting, 'new entry', 'new entries')}</b>
+              : <b>{plural(waiting.length, 'new entry', 'new entries')}</b>
             </>
           )}
         </span>
@@ -206,7 +206,7 @@ function TailBar() {
       <IconButton
         icon={paused ? 'play' : 'pause'}
         label={paused ? 'Continue (Space)' : 'Pause (Space)'}
-        onClick={() => explorer.pauseTail(!paused)}
+        onClick={() => results.pauseTail(!paused)}
       >
         {paused ? 'Continue' : 'Pause'}
       </IconButton>
@@ -250,14 +250,14 @@ function templateOf(entries: readonly Entry[], columns: readonly string[], hasDa
 }
 
 export function EntryList() {
-  const { explorer, cell } = useShared()
+  const { explorer, results, cell } = useShared()
   const scroller = useRef<HTMLDivElement>(null)
   const keys = useRef<ReadonlyMap<string, number>>(new Map())
   const scroll = useSignal({ top: 0, height: 600, isJump: false })
-  const { entries, loading, problem, next } = explorer.listed.value
+  const { entries, loading, problem, next } = results.listed.value
   const { columns, selected, context, live } = explorer.view.value
-  const cursor = explorer.cursor.value
-  const range = explorer.range.value
+  const cursor = results.cursor.value
+  const range = results.range.value
   const hasDate = range.untilMs - range.fromMs > DAY_MS || context !== ''
   const template = useMemo(
     () => templateOf(entries, columns, hasDate),
@@ -275,8 +275,8 @@ export function EntryList() {
     return () => observer.disconnect()
   }, [])
   useEffect(() => {
-    if (nearsEnd(place)) void explorer.loadMore()
-  }, [entries, scroll.value, loading])
+    if (nearsEnd(place)) void results.loadMore()
+  }, [entries, entries.length, scroll.value])
   // The cursor's row stays visible.
   useLayoutEffect(() => {
     const element = scroller.current
@@ -286,10 +286,10 @@ export function EntryList() {
   // A new answer begins at its top, the neighbours of an entry in the middle.
   useLayoutEffect(() => {
     const origin = context === '' ? -1 : entries.findIndex(({ id }) => id === context)
-    if (origin >= 0) explorer.cursor.value = origin
+    if (origin >= 0) results.cursor.value = origin
     if (scroller.current !== null && !live)
       scroller.current.scrollTop =
-        origin < 0 ? explorer.cursor.value * ROW_HEIGHT : origin * ROW_HEIGHT - scroll.value.height / 2
+        origin < 0 ? results.cursor.value * ROW_HEIGHT : origin * ROW_HEIGHT - scroll.value.height / 2
   }, [entries])
 
   const onScroll = (): void => {
@@ -297,14 +297,14 @@ export function EntryList() {
     if (element === null) return
     const { scrollTop: top, clientHeight: height } = element
     scroll.value = { top, height, isJump: Math.abs(top - scroll.value.top) > height }
-    explorer.isAtTop.value = element.scrollTop < ROW_HEIGHT
+    results.isAtTop.value = element.scrollTop < ROW_HEIGHT
     // A person who scrolls down reads: nothing may move.
-    if (live && element.scrollTop > ROW_HEIGHT) explorer.pauseTail(true)
+    if (live && element.scrollTop > ROW_HEIGHT) results.pauseTail(true)
   }
   const move = (to: number): void => {
     const index = Math.max(0, Math.min(entries.length - 1, to))
-    if (live) explorer.pauseTail(true)
-    explorer.cursor.value = index
+    if (live) results.pauseTail(true)
+    results.cursor.value = index
     if (index === 0 && scroller.current !== null) scroller.current.scrollTop = 0
     if (selected !== '' && entries[index] !== undefined) explorer.show({ selected: entries[index].id })
   }
@@ -333,8 +333,8 @@ export function EntryList() {
     // Text is selected to be copied.
     if (row === null || String(getSelection()) !== '') return
     const index = Number(row.dataset['index'])
-    explorer.cursor.value = index
-    if (live) explorer.pauseTail(true)
+    results.cursor.value = index
+    if (live) results.pauseTail(true)
     const id = entries[index]?.id ?? ''
     explorer.show({ selected: id === selected ? '' : id })
   }

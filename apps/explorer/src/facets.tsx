@@ -9,13 +9,13 @@ const NAMES_MAX = 100
 const uncounted = new Set(['id', 'timestamp', 'received_at'])
 
 function Facet({ field }: { field: string }) {
-  const { explorer } = useShared()
-  const facet = explorer.facets.value[field]
-  const values = facet?.answer?.values ?? []
+  const { explorer, results } = useShared()
+  const facet = results.facet(field).value
+  const values = facet.answer?.values ?? []
   const most = Math.max(1, ...values.map((value) => value.count))
   const { query } = explorer.view.value
   return (
-    <section class={`facet ${facet?.loading === true ? 'loading' : ''}`}>
+    <section class={`facet ${facet.loading ? 'loading' : ''}`}>
       <h2>
         <span class="facet-name" title={field}>
           {field}
@@ -70,17 +70,17 @@ function Facet({ field }: { field: string }) {
           )
         })}
       </ul>
-      {facet?.problem !== undefined && <p class="hint">Not counted: {facet.problem.message.toLowerCase()}</p>}
-      {facet?.answer !== undefined && values.length === 0 && <p class="hint">No entry has it</p>}
+      {facet.problem !== undefined && <p class="hint">Not counted: {facet.problem.message.toLowerCase()}</p>}
+      {facet.answer !== undefined && values.length === 0 && <p class="hint">No entry has it</p>}
     </section>
   )
 }
 
 export function Facets() {
-  const { explorer } = useShared()
+  const { explorer, results } = useShared()
   const filter = useSignal('')
   const { facets } = explorer.view.value
-  const { answer, problem } = explorer.fields.value
+  const { answer, problem } = results.fields.value
   const names = (answer?.fields ?? []).filter(
     ({ name }) =>
       !facets.includes(name) &&

@@ -1,13 +1,12 @@
 import { effect } from '@preact/signals'
 import { render } from 'preact'
-import { createApi } from './api.ts'
+import { Api } from './api.ts'
 import { App } from './app.tsx'
 import { Explorer } from './explorer.ts'
 import { onShortcut } from './shortcuts.ts'
 import { createShared, type Theme } from './ui.tsx'
 
-const api = createApi(() => explorer.signedOut())
-const explorer = new Explorer({ api, storage: localStorage, location, history })
+const explorer = new Explorer(new Api(() => explorer.signedOut()))
 const stored = localStorage.getItem('sluice.theme')
 const shared = createShared(
   explorer,

@@ -198,7 +198,7 @@ function Retry({ label, choice, rows }: { label: string; choice: pipeline.RetryC
     explorer.pipeline
       .retry(choice)
       .then(() => explorer.say('A worker begins within seconds'))
-      .catch((error: unknown) => explorer.say(error instanceof Problem ? error.message : String(error)))
+      .catch((error: unknown) => explorer.say(Problem.of(error).message))
   }
   return (
     <Popover name={`retry ${nameOf(choice)}`} label={`${label} ${nameOf(choice)}`} button={label}>

@@ -1,5 +1,5 @@
-import { type Signal, signal } from '@preact/signals'
-import { type Api, Problem } from './api.ts'
+import { signal } from '@preact/signals'
+import { type Api, ask, type Asked, wait } from './api.ts'
 import { duration } from './times.ts'
 import { plural } from './visible-text.ts'
 
@@ -58,18 +58,13 @@ interface DeadLetters {
   readonly groups: readonly DeadLetterGroup[]
   readonly retry: Retry | null
 }
-/** The last answer stays while the server gives none. */
-interface Watched<Answer> {
-  readonly answer?: Answer
-  readonly problem?: Problem
-}
 
 const POLL_MS = 2000
 
-/** What the page of the pipeline shows, asked for again and again while it is seen. */
+/** What the page of the pipeline shows, asked for again and again while it is seen. The last answer stays while the server gives none. */
 export class PipelineWatch {
-  readonly state = signal<Watched<PipelineAnswer>>({})
-  readonly deadLetters = signal<Watched<DeadLetters>>({})
+  readonly state = signal<Asked<PipelineAnswer>>({ loading: true })
+  readonly deadLetters = signal<Asked<DeadLetters>>({ loading: true })
   readonly #api: Api
 
   constructor(api: Api) {
@@ -77,30 +72,17 @@ export class PipelineWatch {
   }
 
   async watch(work: AbortSignal): Promise<void> {
-    while (!work.aborted) {
-      const isSeen = document.visibilityState === 'visible'
-      if (isSeen)
+    for (; !work.aborted; await wait(POLL_MS, work))
+      if (document.visibilityState === 'visible')
         await Promise.all([
-          this.#ask('pipeline', this.state, work),
-          this.#ask('dead-letters', this.deadLetters, work),
+          ask(this.state, work, this.#api.get('pipeline', {}, work), true),
+          ask(this.deadLetters, work, this.#api.get('dead-letters', {}, work), true),
         ])
-      await this.#api.wait(POLL_MS, work)
-    }
   }
 
   /** @throws Problem */
   retry(choice: RetryChoice): Promise<void> {
     return this.#api.post('dead-letters/retry', choice)
-  }
-
-  async #ask<Answer>(operation: string, target: Signal<Watched<Answer>>, work: AbortSignal): Promise<void> {
-    try {
-      const answer = await this.#api.once<Answer>(operation, work)
-      if (!work.aborted) target.value = { answer }
-    } catch (error) {
-      const problem = error instanceof Problem ? error : new Problem(0, { title: String(error) })
-      if (!work.aborted) target.value = { ...target.value, problem }
-    }
   }
 }
 

@@ -57,7 +57,7 @@ function Coloured({ text, errors }: { text: string; errors: readonly QueryError[
 }
 
 export function SearchField() {
-  const { explorer, panel } = useShared()
+  const { explorer, results, panel } = useShared()
   const input = useRef<HTMLInputElement>(null)
   const coloured = useRef<HTMLDivElement>(null)
   const suggestions = useSignal<readonly Suggestion[]>([])
@@ -69,7 +69,7 @@ export function SearchField() {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   const draft = explorer.draft.value
   const isEdited = draft !== explorer.view.value.query
-  const errors = isEdited ? liveErrors.value : explorer.errors.value
+  const errors = isEdited ? liveErrors.value : results.errors.value
   const scrollLeft = useSignal(0)
 
   const close = (): void => {
@@ -115,7 +115,7 @@ export function SearchField() {
     const contains = (name: string): boolean => name.toLowerCase().includes(prefix.toLowerCase())
     const begins = (name: string): number => (name.toLowerCase().startsWith(prefix.toLowerCase()) ? 0 : 1)
     if (field === '') {
-      const known = explorer.fields.value.answer?.fields ?? []
+      const known = results.fields.value.answer?.fields ?? []
       const counts = new Map<string, number>([
         ...columns.map((name) => [name, 0] as const),
         ...known.map((one) => [one.name, one.count] as const),
@@ -135,14 +135,14 @@ export function SearchField() {
       matching.sort((a, b) => begins(a.value) - begins(b.value))
       offer(matching.map(({ value, count: times }) => complete(`${quoted(value)} `, value, count(times))))
     }
-    const key = JSON.stringify([field, rest, explorer.range.value])
+    const key = JSON.stringify([field, rest, results.range.value])
     if (values.current?.key === key) return offerValues(values.current.values)
     offer([])
     const work = new AbortController()
     asked.current = work
     timer.current = setTimeout(() => {
       // Without values, a person types them.
-      const found = explorer.suggest(field, rest, work.signal).catch(() => [])
+      const found = results.suggest(field, rest, work.signal).catch(() => [])
       void found.then((list) => {
         values.current = { key, values: list }
         return work.signal.aborted || document.activeElement !== element || offerValues(list)

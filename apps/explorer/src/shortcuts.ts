@@ -1,5 +1,5 @@
-import { correlationOf, fieldOf, textOf } from './entry.ts'
-import { copy, jsonOf } from './details.tsx'
+import { entryActions } from './details.tsx'
+import { type Entry, fieldOf, textOf } from './entry.ts'
 import { cellFields } from './entry-list.tsx'
 import type { PanelName, Shared } from './ui.tsx'
 
@@ -11,8 +11,8 @@ interface Shortcut {
 }
 
 const focus = (selector: string): void => document.querySelector<HTMLElement>(selector)?.focus()
-const current = ({ explorer }: Shared) =>
-  explorer.detail.value.answer ?? explorer.listed.value.entries[explorer.cursor.value]
+const atCursor = ({ results }: Shared): Entry | undefined =>
+  results.listed.value.entries[results.cursor.value]
 const open =
   (name: PanelName) =>
   ({ panel }: Shared): void => {
@@ -21,7 +21,7 @@ const open =
 
 function filterByCell(shared: Shared, exclude: boolean): void {
   const { explorer, cell } = shared
-  const entry = explorer.listed.value.entries[explorer.cursor.value]
+  const entry = atCursor(shared)
   const field = cellFields(explorer)[cell.value] ?? 'message'
   const value = entry === undefined ? undefined : fieldOf(entry, field)
   if (value === undefined || field === 'timestamp') explorer.say('← and → choose the value to filter by')
@@ -64,16 +64,8 @@ export const shortcuts: Readonly<Record<string, readonly Shortcut[]>> = {
   ],
   Time: [
     { keys: ['t'], label: 'Time range, time zone, refresh', run: open('time') },
-    {
-      keys: ['['],
-      label: 'Earlier',
-      run: () => document.querySelector<HTMLElement>('.time-controls button')?.click(),
-    },
-    {
-      keys: [']'],
-      label: 'Later',
-      run: () => document.querySelectorAll<HTMLElement>('.time-controls > button')[1]?.click(),
-    },
+    { keys: ['['], label: 'Earlier', run: ({ explorer }) => explorer.shiftRange(-1) },
+    { keys: [']'], label: 'Later', run: ({ explorer }) => explorer.shiftRange(1) },
     { keys: ['z'], label: 'Zoom out', run: ({ explorer }) => explorer.zoomOut() },
     {
       keys: ['h'],
@@ -95,9 +87,10 @@ export const shortcuts: Readonly<Record<string, readonly Shortcut[]>> = {
     {
       keys: ['Enter'],
       label: 'Open or close the details',
-      run: ({ explorer }) => {
-        const id = explorer.listed.value.entries[explorer.cursor.value]?.id ?? ''
-        explorer.pauseTail(true)
+      run: (shared) => {
+        const { explorer, results } = shared
+        const id = atCursor(shared)?.id ?? ''
+        results.pauseTail(true)
         explorer.show({ selected: explorer.view.value.selected === id ? '' : id })
       },
     },
@@ -108,45 +101,20 @@ export const shortcuts: Readonly<Record<string, readonly Shortcut[]>> = {
     },
     { keys: ['Esc'], label: 'Close what is open', run: back },
   ],
-  Entry: [
-    {
-      keys: ['c'],
-      label: 'The entries around it',
-      run: (shared) => shared.explorer.show({ context: current(shared)?.id ?? '' }),
+  Entry: entryActions.map(({ key, help, run }) => ({
+    keys: [key],
+    label: help,
+    run: (shared) => {
+      const entry = shared.results.detail.value.answer ?? atCursor(shared)
+      if (entry !== undefined) run(shared.explorer, entry)
     },
-    {
-      keys: ['o'],
-      label: 'All entries of the same request or trace',
-      run: (shared) => {
-        const entry = current(shared)
-        const same = entry === undefined ? undefined : correlationOf(entry)
-        if (same === undefined) shared.explorer.say('This entry has no id of a request or trace')
-        else shared.explorer.search(`${same[0]}:${JSON.stringify(same[1])}`)
-      },
-    },
-    {
-      keys: ['y'],
-      label: 'Copy it as JSON',
-      run: (shared) => {
-        const entry = current(shared)
-        if (entry !== undefined) void copy(shared.explorer, jsonOf(entry), 'the entry')
-      },
-    },
-    {
-      keys: ['p'],
-      label: 'Copy the link to it',
-      run: (shared) => {
-        const entry = current(shared)
-        if (entry !== undefined) void copy(shared.explorer, shared.explorer.linkTo(entry), 'the link')
-      },
-    },
-  ],
+  })),
   Page: [
     { keys: ['l'], label: 'Live', run: ({ explorer }) => explorer.setLive(!explorer.view.value.live) },
     {
       keys: ['Space'],
       label: 'Pause or continue',
-      run: ({ explorer }) => explorer.pauseTail(!explorer.tail.value.paused),
+      run: ({ results }) => results.pauseTail(!results.tail.value.paused),
     },
     { keys: ['w'], label: 'Columns', run: open('columns') },
     { keys: ['d'], label: 'Download', run: open('export') },

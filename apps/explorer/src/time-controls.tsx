@@ -103,18 +103,14 @@ function ZoneChoice() {
 }
 
 export function TimeControls() {
-  const { explorer, panel } = useShared()
+  const { explorer, results, panel } = useShared()
   const { from, until, zone, refreshSeconds, live } = explorer.view.value
-  const range = explorer.range.value
+  const range = results.range.value
   const label = rangeLabel(from, until, range, zone)
   const ends = rangeEnds(range, zone)
-  const shift = (factor: number): void => {
-    const by = (range.untilMs - range.fromMs) * factor
-    explorer.setRange({ fromMs: range.fromMs + by, untilMs: range.untilMs + by })
-  }
   return (
-    <div class="group time-controls">
-      <IconButton icon="left" label="Earlier ([)" onClick={() => shift(-1)} />
+    <div class="group">
+      <IconButton icon="left" label="Earlier ([)" onClick={() => explorer.shiftRange(-1)} />
       <Popover
         name="time"
         label="Time range (t)"
@@ -165,7 +161,7 @@ export function TimeControls() {
           </div>
         </div>
       </Popover>
-      <IconButton icon="right" label="Later (])" onClick={() => shift(1)} />
+      <IconButton icon="right" label="Later (])" onClick={() => explorer.shiftRange(1)} />
       <IconButton icon="zoomOut" label="Zoom out (z)" onClick={() => explorer.zoomOut()} />
     </div>
   )

@@ -2,6 +2,7 @@ import { type Signal, signal } from '@preact/signals'
 import { type ComponentChildren, createContext } from 'preact'
 import { useContext, useLayoutEffect, useRef } from 'preact/hooks'
 import type { Explorer } from './explorer.ts'
+import type { Results } from './results.ts'
 import { piecesOf } from './visible-text.ts'
 
 export type PanelName = '' | 'time' | 'columns' | 'saved' | 'export' | 'help' | `retry ${string}`
@@ -10,6 +11,7 @@ export type Theme = 'auto' | 'light' | 'dark'
 /** What the components share: the explorer, and what is open, which is not worth an entry in the URL. */
 export interface Shared {
   readonly explorer: Explorer
+  readonly results: Results
   readonly panel: Signal<PanelName>
   readonly theme: Signal<Theme>
   /** The column that `f` and `x` filter by. */
@@ -19,6 +21,7 @@ export interface Shared {
 }
 export const createShared = (explorer: Explorer, theme: Theme): Shared => ({
   explorer,
+  results: explorer.results,
   panel: signal<PanelName>(''),
   theme: signal(theme),
   cell: signal(0),

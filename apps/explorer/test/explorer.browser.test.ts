@@ -265,7 +265,7 @@ describe.skipIf(executablePath === undefined)(
       const other = await visit(link.slice(sharedUrl.length))
       await other.locator('.entry-message', { hasText: message ?? '' }).waitFor()
       const missing = await visit('/?id=01a21d18-06c6-7000-8000-00000000ffff')
-      await expectText(missing, 'There is no entry with this id')
+      await expectText(missing, 'The entry does not exist')
     })
 
     it('shows the entries around one', async () => {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { RingBuffer } from '../src/ring-buffer.ts'
 import { drawnRows, keysOf, nearsEnd, topToShow } from '../src/window.ts'
 
 const scroll = { top: 0, height: 220, rowHeight: 22, count: 100_000 }
@@ -34,17 +33,5 @@ describe('the window of a list', () => {
   it('asks for more near the end', () => {
     expect(nearsEnd(scroll)).toBe(false)
     expect(nearsEnd({ ...scroll, count: 50 })).toBe(true)
-  })
-})
-
-describe('a ring buffer', () => {
-  it('keeps the newest items, and counts those that it drops', () => {
-    const ring = new RingBuffer<number>(3)
-    for (const item of [1, 2, 3, 4, 5]) ring.push(item)
-    expect([ring.size, ring.dropped]).toEqual([3, 2])
-    expect(ring.take()).toEqual([5, 4, 3])
-    expect([ring.size, ring.dropped]).toEqual([0, 0])
-    ring.push(6)
-    expect(ring.take()).toEqual([6])
   })
 })

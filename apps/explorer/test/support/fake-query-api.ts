@@ -237,23 +237,28 @@ export class FakeQueryApi {
 
   #context(parameters: URLSearchParams, completeUntil: string): string {
     const at = this.entries.find(({ id }) => id === parameters.get('id'))
-    if (at === undefined) throw new Refusal(404, 'entry_not_found', 'There is no entry with this id')
+    if (at === undefined)
+      throw new Refusal(404, 'entry_not_found', 'The entry does not exist', {
+        detail: 'The project has no such entry.',
+      })
     const all =
       parameters.get('same') === 'service'
         ? this.entries.filter(({ service }) => service === at.service)
         : this.entries
     const index = all.indexOf(at)
-    const page = all.slice(
-      Math.max(0, index - Number(parameters.get('before') ?? 20)),
-      index + 1 + Number(parameters.get('after_count') ?? 20),
-    )
-    return `{"entries":[${page.toReversed().map(jsonOf).join(',')}],"complete_until":"${completeUntil}"}`
+    const before = Number(parameters.get('before') ?? 20)
+    const after = Number(parameters.get('after_count') ?? 20)
+    const listOf = (from: number, end: number): string =>
+      all.slice(Math.max(0, from), end).map(jsonOf).join(',')
+    return `{"before":[${listOf(index - before, index)}],"entry":${jsonOf(at)},"after":[${listOf(index + 1, index + 1 + after)}],"complete_until":"${completeUntil}"}`
   }
 
   /** The id of an event is the number of entries that came before. */
   #tail(parameters: URLSearchParams, request: IncomingMessage, response: ServerResponse): void {
     const matches = this.#matches(parameters.get('query') ?? '')
-    let next = Number(request.headers['last-event-id'] ?? this.entries.length)
+    const from = parameters.get('from')
+    const first = this.entries.findIndex(({ received_at: at }) => from !== null && at > from)
+    let next = Number(request.headers['last-event-id'] ?? (first < 0 ? this.entries.length : first))
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': here\n\n')
     let lastMs = performance.now()
     const timer = setInterval(() => {
