@@ -5,11 +5,8 @@ import type { Explorer } from './explorer.ts'
 import { DAY_MS, duration, presets, wallTime } from './times.ts'
 import { IconButton, shownText, useShared } from './ui.tsx'
 import { count, plural } from './visible-text.ts'
-import { drawnRows, keysOf, nearsEnd, topToShow } from './window.ts'
+import { drawnRows, keysOf, nearsEnd, ROW_HEIGHT, topToShow } from './window.ts'
 
-const ROW_HEIGHT = 22
-/** Drawn above and below the visible rows, so that a slow frame shows no gap. After a jump by more than what is visible, they would not help. */
-const EXTRA_ROWS = 12
 /** More of a message does not fit into a row. */
 const ROW_CHARACTERS_MAX = 600
 /** A request that takes longer is shown to take long, and can be cancelled. */
@@ -253,7 +250,7 @@ export function EntryList() {
   const { explorer, results, cell } = useShared()
   const scroller = useRef<HTMLDivElement>(null)
   const keys = useRef<ReadonlyMap<string, number>>(new Map())
-  const scroll = useSignal({ top: 0, height: 600, isJump: false })
+  const scroll = useSignal({ top: 0, height: 600, topBefore: 0 })
   const { entries, loading, problem, next } = results.listed.value
   const { columns, selected, context, live } = explorer.view.value
   const cursor = results.cursor.value
@@ -263,14 +260,15 @@ export function EntryList() {
     () => templateOf(entries, columns, hasDate),
     [entries, columns, hasDate, entries.length > 0],
   )
-  const place = { ...scroll.value, rowHeight: ROW_HEIGHT, count: entries.length }
+  const place = { ...scroll.value, count: entries.length }
 
   useEffect(() => {
     const element = scroller.current
     if (element === null) return undefined
-    const observer = new ResizeObserver(
-      () => (scroll.value = { top: element.scrollTop, height: element.clientHeight, isJump: false }),
-    )
+    const observer = new ResizeObserver(() => {
+      const { scrollTop: top, clientHeight: height } = element
+      scroll.value = { top, height, topBefore: top }
+    })
     observer.observe(element)
     return () => observer.disconnect()
   }, [])
@@ -296,7 +294,7 @@ export function EntryList() {
     const element = scroller.current
     if (element === null) return
     const { scrollTop: top, clientHeight: height } = element
-    scroll.value = { top, height, isJump: Math.abs(top - scroll.value.top) > height }
+    scroll.value = { top, height, topBefore: scroll.value.top }
     results.isAtTop.value = element.scrollTop < ROW_HEIGHT
     // A person who scrolls down reads: nothing may move.
     if (live && element.scrollTop > ROW_HEIGHT) results.pauseTail(true)
@@ -339,7 +337,7 @@ export function EntryList() {
     explorer.show({ selected: id === selected ? '' : id })
   }
 
-  const { first, end } = drawnRows(place, scroll.value.isJump ? 0 : EXTRA_ROWS)
+  const { first, end } = drawnRows(place, scroll.value.topBefore)
   const drawn = entries.slice(first, end)
   keys.current = keysOf(
     drawn.map(({ id }) => id),

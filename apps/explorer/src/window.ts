@@ -1,20 +1,25 @@
+/** As in style.css. */
+export const ROW_HEIGHT = 22
+/** Drawn above and below the visible rows, so that a slow frame shows no gap. */
+const EXTRA_ROWS = 12
+
 /** A list of rows of one height, of which only those near the visible part are in the document. */
 export interface Scroll {
   readonly top: number
   readonly height: number
-  readonly rowHeight: number
   readonly count: number
 }
 
-/** The rows to draw: the visible ones and some around them. */
+/** The rows to draw: the visible ones and some around them. After a jump by more than is visible, those would help nobody, and take time. */
 export function drawnRows(
-  { top, height, rowHeight, count }: Scroll,
-  extra: number,
+  { top, height, count }: Scroll,
+  topBefore: number,
 ): { readonly first: number; readonly end: number } {
-  const first = Math.max(0, Math.floor(top / rowHeight) - extra)
+  const extra = Math.abs(top - topBefore) > height ? 0 : EXTRA_ROWS
+  const first = Math.max(0, Math.floor(top / ROW_HEIGHT) - extra)
   return {
     first: Math.min(first, count),
-    end: Math.min(count, Math.ceil((top + height) / rowHeight) + extra),
+    end: Math.min(count, Math.ceil((top + height) / ROW_HEIGHT) + extra),
   }
 }
 
@@ -30,12 +35,11 @@ export function keysOf(ids: readonly string[], before: ReadonlyMap<string, numbe
 }
 
 /** Where to scroll so that a row is visible: nowhere if it is. */
-export function topToShow({ top, height, rowHeight }: Scroll, row: number): number {
-  const rowTop = row * rowHeight
+export function topToShow({ top, height }: Scroll, row: number): number {
+  const rowTop = row * ROW_HEIGHT
   if (rowTop < top) return rowTop
-  return rowTop + rowHeight > top + height ? rowTop + rowHeight - height : top
+  return rowTop + ROW_HEIGHT > top + height ? rowTop + ROW_HEIGHT - height : top
 }
 
 /** Whether so few rows are left below that the next page should be on its way. */
-export const nearsEnd = ({ top, height, rowHeight, count }: Scroll): boolean =>
-  top + height > (count - 100) * rowHeight
+export const nearsEnd = ({ top, height, count }: Scroll): boolean => top + height > (count - 100) * ROW_HEIGHT
