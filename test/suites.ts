@@ -17,7 +17,7 @@ export const suites = {
   // Each file starts processes of its own: installations, clusters, failing servers.
   system: { globalSetup: ['test/harness/src/global-setup.ts'], hookTimeout: 120_000 },
   // A browser takes all of the processor, which other tests need.
-  browser: { hookTimeout: 120_000 },
+  browser: { globalSetup: ['test/harness/src/global-setup.ts'], hookTimeout: 120_000 },
   // The published packages, packed and installed.
   packed: { testTimeout: 120_000, hookTimeout: 120_000 },
   // Includes building the images: half a minute without a cache, and longer over a slow network.

@@ -1,5 +1,5 @@
-import { type Signal } from '@preact/signals'
-import { parseJsonExactly } from '@sluice/rows/exact-json'
+import type { Signal } from '@preact/signals'
+import { keepText, parseJsonExactly } from '@sluice/rows/exact-json'
 import type { Entry } from './entry.ts'
 
 /** After failures in a row: short, for a server that restarts, then longer. */
@@ -12,7 +12,7 @@ const RETRY_WAIT_MS_MAX = 3000
 /** A response's date has whole seconds: less than this says nothing about the clocks. */
 const CLOCK_DIFFERENCE_MS_MIN = 2000
 
-interface ProblemBody {
+export interface ProblemBody {
   readonly title?: string
   readonly code?: string
   readonly detail?: string | undefined
@@ -135,13 +135,18 @@ export class Api {
     return Date.now() + this.#clockDifferenceMs
   }
 
-  async get<Answer>(operation: string, parameters: Parameters, signal: AbortSignal): Promise<Answer> {
+  async get<Answer>(
+    operation: string,
+    parameters: Parameters,
+    signal: AbortSignal,
+    retriesMax = RETRIES_MAX,
+  ): Promise<Answer> {
     for (let failures = 0; ; failures += 1)
       try {
         const response = await this.#request(urlOf(operation, parameters), { signal })
-        return parseJsonExactly(await response.text()) as Answer
+        return parseJsonExactly(await response.text(), keepText) as Answer
       } catch (error) {
-        if (!(error instanceof Problem) || error.isFinal || failures === RETRIES_MAX) throw error
+        if (!(error instanceof Problem) || error.isFinal || failures === retriesMax) throw error
         const waitMs = error.retryMs(failures)
         if (waitMs > RETRY_WAIT_MS_MAX) throw error
         await wait(waitMs, signal)

@@ -274,7 +274,7 @@ function EntryTools() {
 }
 
 function Header() {
-  const { explorer, theme } = useShared()
+  const { explorer, panel, theme } = useShared()
   return (
     <header>
       <Logo />
@@ -290,16 +290,11 @@ function Header() {
           label={`Theme: ${theme.value} (m)`}
           onClick={() => (theme.value = nextTheme(theme.value))}
         />
-        <HelpButton />
+        <IconButton icon="help" label="Keys (?)" onClick={() => (panel.value = 'help')} />
         <IconButton icon="out" label="Sign out" onClick={() => void explorer.signOut()} />
       </div>
     </header>
   )
-}
-
-function HelpButton() {
-  const { panel } = useShared()
-  return <IconButton icon="help" label="Keys (?)" onClick={() => (panel.value = 'help')} />
 }
 
 const limits: Readonly<Record<string, string>> = {

@@ -1,3 +1,4 @@
+import { levels } from '@sluice/schema/limits'
 import { DAY_MS, offsetMs, type TimeRange } from './times.ts'
 
 /** A bucket of the API's histogram. */
@@ -15,7 +16,6 @@ interface Bar {
   readonly fromMs: number
   readonly x: number
   readonly width: number
-  readonly total: number
   /** From the bottom. */
   readonly parts: readonly { readonly level: string; readonly y: number; readonly height: number }[]
 }
@@ -33,35 +33,37 @@ export function niceMax(count: number): number {
   return magnitude * ([1, 2, 5].find((factor) => count <= factor * magnitude) ?? 10)
 }
 
+const add = (sum: number, one: number): number => sum + one
+export const totalOf = (counts: Bucket['counts']): number => Object.values(counts).reduce(add, 0)
+
+/** The levels that have entries, from the one that matters most. */
+export const levelsOf = (counts: Bucket['counts']): string[] =>
+  [...new Set([...levels.toReversed(), ...Object.keys(counts)])].filter((level) => (counts[level] ?? 0) > 0)
+
 /**
- * Bars of stacked parts. The level that matters most is at the bottom, where heights are easy to compare. A part that is not empty has a
- * pixel at least: one error among a million entries is seen.
+ * Bars of stacked parts, and the count at the top. The level that matters most is at the bottom, where heights are easy to compare. A part
+ * that is not empty has a pixel at least: one error among a million entries is seen.
  */
 export function barsOf(
   { step_ms: stepMs, buckets }: Histogram,
   range: TimeRange,
   size: { readonly width: number; readonly height: number },
-  order: readonly string[],
-): Bar[] {
-  const totals = buckets.map(({ counts }) => Object.values(counts).reduce((sum, count) => sum + count, 0))
-  const max = niceMax(Math.max(1, ...totals))
-  return buckets.flatMap(({ from, counts }, index) => {
+): { readonly max: number; readonly bars: Bar[] } {
+  const max = niceMax(Math.max(1, ...buckets.map(({ counts }) => totalOf(counts))))
+  const bars = buckets.flatMap(({ from, counts }): Bar[] => {
     const fromMs = Date.parse(from)
     const left = Math.max(0, xOf(fromMs, range, size.width))
     const right = Math.min(size.width, xOf(fromMs + stepMs, range, size.width))
-    const total = totals[index] ?? 0
-    if (total === 0 || right <= left) return []
+    if (right <= left) return []
     let top = size.height
-    const levels = [...order, ...Object.keys(counts).filter((level) => !order.includes(level))]
-    const parts = levels.flatMap((level) => {
-      const count = counts[level] ?? 0
-      if (count === 0) return []
-      const height = Math.max(1, (count / max) * size.height)
+    const parts = levelsOf(counts).map((level) => {
+      const height = Math.max(1, ((counts[level] ?? 0) / max) * size.height)
       top -= height
-      return [{ level, y: top, height }]
+      return { level, y: top, height }
     })
-    return [{ fromMs, x: left, width: Math.max(1, right - left - (right - left > 4 ? 1 : 0)), total, parts }]
+    return [{ fromMs, x: left, width: Math.max(1, right - left - (right - left > 4 ? 1 : 0)), parts }]
   })
+  return { max, bars }
 }
 
 /** The range between two places, with whole buckets, and within what the chart shows. */

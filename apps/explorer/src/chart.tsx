@@ -1,7 +1,6 @@
 import { useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { barsOf, type Bucket, niceMax, rangeBetween, ticksOf, timeOf, xOf } from './bars.ts'
-import { levelOrder } from './entry.ts'
+import { barsOf, type Bucket, levelsOf, rangeBetween, ticksOf, timeOf, totalOf, xOf } from './bars.ts'
 import { hasTerm, termOf } from './query-text.ts'
 import { DAY_MS, duration, type TimeRange, wallTime } from './times.ts'
 import { useShared } from './ui.tsx'
@@ -15,17 +14,12 @@ const DRAG_PIXELS_MIN = 4
 const calmLevels = new Set(['info', 'debug', 'log'])
 const TIP_WIDTH = 216 + 12
 
-const add = (sum: number, one: number): number => sum + one
-function sumsOf(buckets: readonly Bucket[]): Readonly<Record<string, number>> {
+function sumsOf(buckets: readonly Bucket[]): Bucket['counts'] {
   const sums: Record<string, number> = {}
   for (const { counts } of buckets)
     for (const [level, times] of Object.entries(counts)) sums[level] = (sums[level] ?? 0) + times
   return sums
 }
-const sortedLevels = (sums: Readonly<Record<string, number>>): string[] =>
-  [...levelOrder, ...Object.keys(sums).filter((level) => !levelOrder.includes(level))].filter(
-    (level) => (sums[level] ?? 0) > 0,
-  )
 
 /** The counts by level. Each is a filter. */
 export function Legend() {
@@ -33,7 +27,7 @@ export function Legend() {
   const sums = sumsOf(results.chart.value.answer?.histogram.buckets ?? [])
   return (
     <ul class="legend" aria-label="Entries by level">
-      {sortedLevels(sums).map((level) => (
+      {levelsOf(sums).map((level) => (
         <li key={level}>
           <button
             type="button"
@@ -116,12 +110,8 @@ export function Chart() {
       if (x + 40 < width) context.fillText(text, x + 4, height - 3)
     }
     const under = hover.value
-    for (const { fromMs, x, width: barWidth, parts } of barsOf(
-      shown.histogram,
-      shown.range,
-      plot,
-      levelOrder,
-    )) {
+    const { max, bars } = barsOf(shown.histogram, shown.range, plot)
+    for (const { fromMs, x, width: barWidth, parts } of bars) {
       const isUnder = under === undefined || (fromMs <= under && under < fromMs + shown.histogram.step_ms)
       for (const { level, y, height: partHeight } of parts) {
         // What stands out is what needs attention.
@@ -138,9 +128,6 @@ export function Chart() {
       const x = xOf(completeMs, shown.range, width)
       for (let y = 0; y < plot.height; y += 5) context.fillRect(x, y, 1, 2.5)
     }
-    const max = niceMax(
-      Math.max(1, ...shown.histogram.buckets.map(({ counts }) => Object.values(counts).reduce(add, 0))),
-    )
     context.fillStyle = colour('faint')
     context.fillText(count(max), 2, 11)
   })
@@ -226,11 +213,11 @@ export function Chart() {
       >
         {at !== undefined && (
           <>
-            <span class="tip-time">
+            <span>
               {start.date} {start.time} · {duration(chosen === undefined ? stepMs : untilMs - fromMs)}
             </span>
-            <b>{plural(Object.values(sums).reduce(add, 0), 'entry', 'entries')}</b>
-            {sortedLevels(sums).map((level) => (
+            <b>{plural(totalOf(sums), 'entry', 'entries')}</b>
+            {levelsOf(sums).map((level) => (
               <span class={`level level-${level}`} key={level}>
                 {level} {count(sums[level] ?? 0)}
               </span>
@@ -239,7 +226,7 @@ export function Chart() {
         )}
       </div>
       {results.chart.value.problem !== undefined && (
-        <p class="chart-problem">No chart: {results.chart.value.problem.message.toLowerCase()}.</p>
+        <p class="hint">No chart: {results.chart.value.problem.message.toLowerCase()}.</p>
       )}
     </section>
   )

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { correlationOf, type Entry, isTree, leavesOf, textOf } from './entry.ts'
 import type { Explorer } from './explorer.ts'
+import { termOf } from './query-text.ts'
 import { duration, offsetLabel, wallTime } from './times.ts'
 import { EntryText, Icon, IconButton, type IconName, moveFocus, useShared } from './ui.tsx'
 import { count, plural } from './visible-text.ts'
@@ -59,7 +60,7 @@ export const entryActions: readonly EntryAction[] = [
     run: (explorer, entry) => {
       const same = correlationOf(entry)
       if (same === undefined) explorer.say('This entry has no id of a request or trace')
-      else explorer.search(`${same[0]}:${JSON.stringify(same[1])}`)
+      else explorer.search(termOf(...same))
     },
   },
   {
@@ -87,11 +88,11 @@ function Field({ field, name, value }: ValueProps) {
   const { explorer } = useShared()
   const text = textOf(value)
   const kind = value === null ? 'null' : typeof value === 'object' ? 'number' : typeof value
-  const actions: readonly (readonly [icon: IconName, label: string, run: () => void])[] = [
-    ['plus', 'Filter (f)', () => explorer.toggleFilter(field, text, false)],
-    ['minus', 'Exclude (x)', () => explorer.toggleFilter(field, text, true)],
-    ['columns', 'Column', () => explorer.toggleIn('columns', field)],
-    ['copy', 'Copy', () => void copy(explorer, text, name)],
+  const actions: readonly (readonly [key: string, icon: IconName, verb: string, run: () => void])[] = [
+    ['f', 'plus', 'Filter by', () => explorer.toggleFilter(field, text, false)],
+    ['x', 'minus', 'Exclude', () => explorer.toggleFilter(field, text, true)],
+    ['', 'columns', 'Column', () => explorer.toggleIn('columns', field)],
+    ['y', 'copy', 'Copy', () => void copy(explorer, text, name)],
   ]
   return (
     <div
@@ -100,10 +101,10 @@ function Field({ field, name, value }: ValueProps) {
       role="group"
       aria-label={name}
       onKeyDown={(event) => {
-        const run = { f: actions[0]?.[2], x: actions[1]?.[2], y: actions[3]?.[2] }[event.key]
-        if (run === undefined || event.ctrlKey || event.metaKey) return
+        const action = actions.find(([key]) => key === event.key)
+        if (action === undefined || event.ctrlKey || event.metaKey) return
         event.stopPropagation()
-        run()
+        action[3]()
       }}
     >
       <span class="name">
@@ -111,18 +112,15 @@ function Field({ field, name, value }: ValueProps) {
       </span>
       <LongText text={text} class={`value is-${kind} ${field === 'level' ? `level level-${text}` : ''}`} />
       <span class="pair-actions">
-        {actions.map(([icon, label, run]) => (
-          <button
-            type="button"
+        {actions.map(([key, icon, verb, run]) => (
+          <IconButton
             key={icon}
-            class="btn bare"
+            icon={icon}
+            class="bare"
+            label={`${verb} ${name}${key && ` (${key})`}`}
             tabIndex={-1}
-            aria-label={`${label} ${name}`}
-            title={label}
             onClick={run}
-          >
-            <Icon name={icon} />
-          </button>
+          />
         ))}
       </span>
     </div>
@@ -134,10 +132,7 @@ function LongText({ text, class: name, marks }: { text: string; class: string; m
   const isCut = text.length > TEXT_CHARACTERS_MAX && !isWhole.value
   return (
     <span class={name}>
-      <EntryText
-        text={isCut ? text.slice(0, TEXT_CHARACTERS_MAX) : text}
-        {...(marks === undefined ? {} : { marks })}
-      />
+      <EntryText text={isCut ? text.slice(0, TEXT_CHARACTERS_MAX) : text} marks={marks} />
       {isCut && (
         <button type="button" class="more" onClick={() => (isWhole.value = true)}>
           … {count(text.length - TEXT_CHARACTERS_MAX)} more characters
@@ -264,14 +259,14 @@ function Opened({ entry }: { entry: Entry }) {
         <LongText class="" text={entry.message} marks={results.marks.value} />
       </div>
       <div class="pairs mono">
-        <div class="pair plain">
+        <div class="pair">
           <span class="name">time</span>
           <span class="value">
             {date} {time}.{fraction}{' '}
             <span class="hint">{offsetLabel(Date.parse(entry.timestamp), zone)}</span>
           </span>
         </div>
-        <div class="pair plain">
+        <div class="pair">
           <span class="name">received</span>
           <span class="value" title={entry.received_at}>
             {latencyMs < 0 ? `${duration(-latencyMs)} earlier` : `${duration(latencyMs)} later`}

@@ -1,18 +1,25 @@
 import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { type Entry, fieldOf, textOf } from './entry.ts'
 import type { Explorer } from './explorer.ts'
-import { DAY_MS, duration, presets, wallTime } from './times.ts'
+import { DAY_MS, duration, parseTime, presets, type TimeRange, wallTime } from './times.ts'
 import { IconButton, shownText, useShared } from './ui.tsx'
 import { count, plural } from './visible-text.ts'
-import { drawnRows, keysOf, nearsEnd, ROW_HEIGHT, topToShow } from './window.ts'
+import { drawnRows, keysOf, nearsEnd, ROW_HEIGHT, seenIn, topToShow } from './window.ts'
 
 /** More of a message does not fit into a row. */
 const ROW_CHARACTERS_MAX = 600
 /** A request that takes longer is shown to take long, and can be cancelled. */
 const SLOW_MS = 1200
+/** What is offered if a range has nothing is this much longer. */
+const WIDER = 4
 /** Rows whose values determine the widths of the columns. */
 const MEASURED_ROWS = 200
+
+const cellClass: Readonly<Record<string, string>> = { timestamp: 'time', level: 'level', message: 'message' }
+const hasDate = ({ fromMs, untilMs }: TimeRange, context: string): boolean =>
+  untilMs - fromMs > DAY_MS || context !== ''
 
 /** The fields of a row's cells. */
 export const cellFields = (explorer: Explorer): string[] => [
@@ -22,58 +29,45 @@ export const cellFields = (explorer: Explorer): string[] => [
   'message',
 ]
 
-function Row({
-  entry,
-  index,
-  active,
-  selected,
-}: {
-  entry: Entry
-  index: number
-  active: number
-  selected: boolean
-}) {
+interface RowProps {
+  readonly entry: Entry
+  readonly index: number
+  readonly activeCell: number
+  readonly selected: boolean
+}
+function Row({ entry, index, activeCell, selected }: RowProps) {
   const { explorer, results } = useShared()
-  const { columns, zone, context } = explorer.view.value
-  const { fromMs, untilMs } = results.range.value
+  const { zone, context } = explorer.view.value
   const { date, time, fraction } = wallTime(entry.timestamp, zone)
-  const marks = results.marks.value
-  const cell = (at: number, content: preact.ComponentChildren, name: string) => (
-    <span role="gridcell" class={`cell ${name} ${active === at ? 'active' : ''}`}>
-      {content}
-    </span>
-  )
+  const contentOf = (field: string): ComponentChildren => {
+    if (field === 'timestamp')
+      return (
+        <>
+          {hasDate(results.range.value, context) ? `${date.slice(5)} ${time}` : time}
+          <span class="fraction">{`.${fraction.slice(0, 3)}`}</span>
+        </>
+      )
+    const value = fieldOf(entry, field)
+    const text = value === undefined ? '–' : textOf(value).slice(0, ROW_CHARACTERS_MAX)
+    return shownText(text, field === 'message' ? results.marks.value : undefined)
+  }
   return (
     <div
       id={`row-${index}`}
       role="row"
       aria-rowindex={index + 2}
       aria-selected={selected}
-      class={`row level-${entry.level} ${selected ? 'selected' : ''} ${active >= 0 ? 'cursor' : ''} ${entry.id === context ? 'origin' : ''}`}
+      class={`row level-${entry.level} ${selected ? 'selected' : ''} ${activeCell >= 0 ? 'cursor' : ''} ${entry.id === context ? 'origin' : ''}`}
       data-index={index}
     >
-      {cell(
-        0,
-        <>
-          {untilMs - fromMs > DAY_MS || context !== '' ? `${date.slice(5)} ${time}` : time}
-          <span class="fraction">{`.${fraction.slice(0, 3)}`}</span>
-        </>,
-        'time',
-      )}
-      {cell(1, shownText(entry.level), 'level')}
-      {columns.map((field, at) => {
-        const value = fieldOf(entry, field)
-        return cell(
-          at + 2,
-          value === undefined ? (
-            <span class="absent">–</span>
-          ) : (
-            shownText(textOf(value).slice(0, ROW_CHARACTERS_MAX))
-          ),
-          'value',
-        )
-      })}
-      {cell(columns.length + 2, shownText(entry.message.slice(0, ROW_CHARACTERS_MAX), marks), 'message')}
+      {cellFields(explorer).map((field, at) => (
+        <span
+          role="gridcell"
+          class={`cell ${cellClass[field] ?? 'value'} ${activeCell === at ? 'active' : ''}`}
+        >
+          {contentOf(field)}
+        </span>
+      ))}
     </div>
   )
 }
@@ -109,11 +103,17 @@ function Waiting() {
   )
 }
 
+const Action = ({ run, label }: { run: () => void; label: string }) => (
+  <button type="button" class="btn" onClick={run}>
+    {label}
+  </button>
+)
+
 /** What stands in the place of the rows, if there are none. */
 function NoRows() {
   const { explorer, results } = useShared()
   const { problem } = results.listed.value
-  const { query, from, live } = explorer.view.value
+  const { query, live } = explorer.view.value
   if (problem !== undefined) {
     const isQuery = problem.code === 'invalid_query'
     return (
@@ -122,55 +122,35 @@ function NoRows() {
         <p>{problem.detail}</p>
         <div class="actions">
           {problem.code === 'query_too_expensive' && (
-            <button type="button" class="btn" onClick={() => explorer.show({ from: '-1h', until: 'now' })}>
-              Search the last hour
-            </button>
+            <Action label="Search the last hour" run={() => explorer.show({ from: '-1h', until: 'now' })} />
           )}
-          {isQuery ? (
-            <button
-              type="button"
-              class="btn"
-              onClick={() => document.querySelector<HTMLElement>('#query')?.focus()}
-            >
-              Edit the query
-            </button>
-          ) : (
-            <button type="button" class="btn" onClick={() => explorer.run()}>
-              Try again
-            </button>
-          )}
+          <Action
+            label={isQuery ? 'Edit the query' : 'Try again'}
+            run={() => (isQuery ? document.querySelector<HTMLElement>('#query')?.focus() : explorer.run())}
+          />
         </div>
       </div>
     )
   }
-  const wider = presets[presets.findIndex(([start]) => start === from) + 2] ?? presets[4]
+  const { fromMs, untilMs } = results.range.value
+  const wider = presets.find(([start]) => -(parseTime(start, 0, 'UTC') ?? 0) > WIDER * (untilMs - fromMs))
+  const [title, text] = live
+    ? ['Waiting for entries', 'They appear here a second after they were accepted.']
+    : query === ''
+      ? [
+          'No entries in this time range',
+          'Entries are sent with POST /v1/logs and a key with the scope “ingest”.',
+        ]
+      : ['Nothing matches in this time range', 'Widen the time range, or remove a part of the query.']
   return (
     <div class="blank">
-      <h2>
-        {live
-          ? 'Waiting for entries'
-          : query === ''
-            ? 'No entries in this time range'
-            : 'Nothing matches in this time range'}
-      </h2>
-      <p>
-        {live
-          ? 'They appear here a second after they were accepted.'
-          : query === ''
-            ? 'Entries are sent with POST /v1/logs and a key with the scope “ingest”.'
-            : 'Widen the time range, or remove a part of the query.'}
-      </p>
+      <h2>{title}</h2>
+      <p>{text}</p>
       <div class="actions">
         {wider !== undefined && !live && (
-          <button type="button" class="btn" onClick={() => explorer.show({ from: wider[0], until: 'now' })}>
-            {wider[1]}
-          </button>
+          <Action label={wider[1]} run={() => explorer.show({ from: wider[0], until: 'now' })} />
         )}
-        {query !== '' && (
-          <button type="button" class="btn" onClick={() => explorer.search('')}>
-            Clear the query
-          </button>
-        )}
+        {query !== '' && <Action label="Clear the query" run={() => explorer.search('')} />}
       </div>
     </div>
   )
@@ -238,12 +218,12 @@ function ContextBar() {
 }
 
 /** Columns are as wide as the values of the first rows. */
-function templateOf(entries: readonly Entry[], columns: readonly string[], hasDate: boolean): string {
+function templateOf(entries: readonly Entry[], columns: readonly string[], timeWidth: string): string {
   const widths = columns.map((field) => {
     const lengths = entries.slice(0, MEASURED_ROWS).map((entry) => textOf(fieldOf(entry, field) ?? '').length)
     return `${Math.min(26, Math.max(6, field.length + 1, ...lengths))}ch`
   })
-  return [hasDate ? '19ch' : '13ch', '7ch', ...widths, 'minmax(12ch, 1fr)'].join(' ')
+  return [timeWidth, '7ch', ...widths, 'minmax(12ch, 1fr)'].join(' ')
 }
 
 export function EntryList() {
@@ -254,11 +234,10 @@ export function EntryList() {
   const { entries, loading, problem, next } = results.listed.value
   const { columns, selected, context, live } = explorer.view.value
   const cursor = results.cursor.value
-  const range = results.range.value
-  const hasDate = range.untilMs - range.fromMs > DAY_MS || context !== ''
+  const timeWidth = hasDate(results.range.value, context) ? '19ch' : '13ch'
   const template = useMemo(
-    () => templateOf(entries, columns, hasDate),
-    [entries, columns, hasDate, entries.length > 0],
+    () => templateOf(entries, columns, timeWidth),
+    [entries, columns, timeWidth, entries.length > 0],
   )
   const place = { ...scroll.value, count: entries.length }
 
@@ -266,20 +245,19 @@ export function EntryList() {
     const element = scroller.current
     if (element === null) return undefined
     const observer = new ResizeObserver(() => {
-      const { scrollTop: top, clientHeight: height } = element
-      scroll.value = { top, height, topBefore: top }
+      scroll.value = { ...seenIn(element), topBefore: element.scrollTop }
     })
     observer.observe(element)
     return () => observer.disconnect()
   }, [])
   useEffect(() => {
     if (nearsEnd(place)) void results.loadMore()
-  }, [entries, entries.length, scroll.value])
+    // One that a limit has cut may be empty. One that failed is asked for again when the list is scrolled.
+  }, [entries, next, scroll.value])
   // The cursor's row stays visible.
   useLayoutEffect(() => {
     const element = scroller.current
-    if (element !== null && cursor > 0)
-      element.scrollTop = topToShow({ ...place, top: element.scrollTop }, cursor)
+    if (element !== null && cursor > 0) element.scrollTop = topToShow(seenIn(element), cursor)
   }, [cursor])
   // A new answer begins at its top, the neighbours of an entry in the middle.
   useLayoutEffect(() => {
@@ -293,15 +271,14 @@ export function EntryList() {
   const onScroll = (): void => {
     const element = scroller.current
     if (element === null) return
-    const { scrollTop: top, clientHeight: height } = element
-    scroll.value = { top, height, topBefore: scroll.value.top }
-    results.isAtTop.value = element.scrollTop < ROW_HEIGHT
+    scroll.value = { ...seenIn(element), topBefore: scroll.value.top }
+    results.isAtTop.value = element.scrollTop <= ROW_HEIGHT
     // A person who scrolls down reads: nothing may move.
-    if (live && element.scrollTop > ROW_HEIGHT) results.pauseTail(true)
+    if (!results.isAtTop.value) results.pauseTail(true)
   }
   const move = (to: number): void => {
     const index = Math.max(0, Math.min(entries.length - 1, to))
-    if (live) results.pauseTail(true)
+    results.pauseTail(true)
     results.cursor.value = index
     if (index === 0 && scroller.current !== null) scroller.current.scrollTop = 0
     if (selected !== '' && entries[index] !== undefined) explorer.show({ selected: entries[index].id })
@@ -332,7 +309,7 @@ export function EntryList() {
     if (row === null || String(getSelection()) !== '') return
     const index = Number(row.dataset['index'])
     results.cursor.value = index
-    if (live) results.pauseTail(true)
+    results.pauseTail(true)
     const id = entries[index]?.id ?? ''
     explorer.show({ selected: id === selected ? '' : id })
   }
@@ -380,7 +357,7 @@ export function EntryList() {
               key={keys.current.get(entry.id)}
               entry={entry}
               index={first + at}
-              active={first + at === cursor ? Math.min(cell.value, columns.length + 2) : -1}
+              activeCell={first + at === cursor ? Math.min(cell.value, columns.length + 2) : -1}
               selected={entry.id === selected}
             />
           ))}

@@ -1,7 +1,6 @@
-import { levels } from '@sluice/schema/limits'
 import { queryColumns } from '@sluice/query-language'
 
-/** An entry as the API answers it. Numbers that JavaScript cannot hold are raw JSON, which only `textOf` reads. */
+/** An entry as the API answers it. Numbers that JavaScript would write in another way are raw JSON, which only `textOf` reads. */
 export interface Entry {
   readonly id: string
   readonly timestamp: string
@@ -11,9 +10,6 @@ export interface Entry {
   readonly metadata?: Readonly<Record<string, unknown>>
   readonly [column: string]: unknown
 }
-
-/** From the one that matters most. */
-export const levelOrder: readonly string[] = levels.toReversed()
 
 /** A value as the language compares it: a string as it is, everything else as JSON. */
 export const textOf = (value: unknown): string =>

@@ -195,8 +195,8 @@ function Retry({ label, choice, rows }: { label: string; choice: pipeline.RetryC
   const { explorer, panel } = useShared()
   const act = (): void => {
     panel.value = ''
-    explorer.pipeline
-      .retry(choice)
+    explorer.api
+      .post('dead-letters/retry', choice)
       .then(() => explorer.say('A worker begins within seconds'))
       .catch((error: unknown) => explorer.say(Problem.of(error).message))
   }

@@ -75,14 +75,9 @@ export class PipelineWatch {
     for (; !work.aborted; await wait(POLL_MS, work))
       if (document.visibilityState === 'visible')
         await Promise.all([
-          ask(this.state, work, this.#api.get('pipeline', {}, work), true),
-          ask(this.deadLetters, work, this.#api.get('dead-letters', {}, work), true),
+          ask(this.state, work, this.#api.get('pipeline', {}, work, 0), true),
+          ask(this.deadLetters, work, this.#api.get('dead-letters', {}, work, 0), true),
         ])
-  }
-
-  /** @throws Problem */
-  retry(choice: RetryChoice): Promise<void> {
-    return this.#api.post('dead-letters/retry', choice)
   }
 }
 

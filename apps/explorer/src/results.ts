@@ -1,7 +1,7 @@
 import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import { highlights, parseQuery } from '@sluice/query-language'
 import { type Api, ask, type Asked, type Completeness, type Counts, type Fields, type Page } from './api.ts'
-import { type Parameters, Problem } from './api.ts'
+import { type Parameters, Problem, type ProblemBody } from './api.ts'
 import type { Histogram } from './bars.ts'
 import { type Entry, shortName } from './entry.ts'
 import { follow } from './tail.ts'
@@ -152,7 +152,7 @@ export class Results {
     this.#fail(new Problem(0, { title: 'Cancelled' }))
   }
 
-  #refuse(body: ConstructorParameters<typeof Problem>[1]): void {
+  #refuse(body: ProblemBody): void {
     this.chart.value = { loading: false }
     this.#fail(new Problem(400, body))
   }
@@ -244,7 +244,10 @@ export class Results {
 
   /** One after the other: the list and the chart come first, and the server limits what runs at once. */
   async #loadCounts(work: AbortSignal): Promise<void> {
-    for (const field of this.#view.value.facets) if (!work.aborted) await this.countValues(field)
+    for (const field of this.#view.value.facets) {
+      await this.countValues(field)
+      if (work.aborted) return
+    }
     const fields = this.#api.get<Fields>('fields', this.parameters, work)
     await ask(
       this.fields,
@@ -311,7 +314,7 @@ export class Results {
         waiting: newest,
         dropped: tail.dropped + all.length - newest.length,
       }
-    else this.#list({ entries: newest, next: undefined })
+    else this.#list({ entries: newest })
   }
 
   pauseTail(paused: boolean): void {

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { Counts } from './api.ts'
 import { parseQuery, type QueryError } from '@sluice/query-language'
 import { completionAt, quoted, tokensOf } from './query-text.ts'
-import { EntryText, Icon, useShared } from './ui.tsx'
+import { EntryText, Icon, IconButton, useShared } from './ui.tsx'
 import { count } from './visible-text.ts'
 
 interface Suggestion {
@@ -59,7 +59,6 @@ function Coloured({ text, errors }: { text: string; errors: readonly QueryError[
 export function SearchField() {
   const { explorer, results, panel } = useShared()
   const input = useRef<HTMLInputElement>(null)
-  const coloured = useRef<HTMLDivElement>(null)
   const suggestions = useSignal<readonly Suggestion[]>([])
   const active = useSignal(-1)
   const liveErrors = useSignal<readonly QueryError[]>([])
@@ -212,7 +211,7 @@ export function SearchField() {
       <div class={`field mono ${first === undefined ? '' : 'has-error'}`}>
         <Icon name="search" />
         <div class="field-text">
-          <div class="coloured" ref={coloured} aria-hidden="true">
+          <div class="coloured" aria-hidden="true">
             <span class="coloured-text" style={{ transform: `translateX(${-scrollLeft.value}px)` }}>
               <Coloured text={draft} errors={errors} />
             </span>
@@ -283,30 +282,25 @@ export function SearchField() {
           </div>
         </div>
         {draft !== '' && (
-          <button
-            type="button"
-            class="btn bare"
-            aria-label="Clear the search"
-            title="Clear the search"
-            onClick={() => {
-              explorer.search('')
-              input.current?.focus()
-            }}
-          >
-            <Icon name="close" />
-          </button>
+          <>
+            <IconButton
+              icon="close"
+              class="bare"
+              label="Clear the search"
+              onClick={() => {
+                explorer.search('')
+                input.current?.focus()
+              }}
+            />
+            <IconButton
+              icon="star"
+              class="bare"
+              label="Save this search (s)"
+              pressed={isSaved}
+              onClick={() => explorer.toggleSaved(draft.trim())}
+            />
+          </>
         )}
-        <button
-          type="button"
-          class="btn bare"
-          aria-pressed={isSaved}
-          aria-label="Save this search (s)"
-          title="Save this search (s)"
-          disabled={draft.trim() === ''}
-          onClick={() => explorer.toggleSaved(draft.trim())}
-        >
-          <Icon name="star" />
-        </button>
       </div>
       <button type="submit" class="btn primary" onFocus={() => (panel.value = '')}>
         Search

@@ -1,4 +1,4 @@
-import { parseJsonExactly } from '@sluice/rows/exact-json'
+import { keepText, parseJsonExactly } from '@sluice/rows/exact-json'
 import { type Api, type Completeness, type Parameters, Problem, wait } from './api.ts'
 import type { Entry } from './entry.ts'
 
@@ -26,7 +26,7 @@ async function* eventsOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Tai
     for (const event of events) {
       const [, id] = /^id: (.*)$/m.exec(event) ?? []
       const [, data = '{}'] = /^data: (.*)$/m.exec(event) ?? []
-      yield { ...(parseJsonExactly(data) as Omit<TailEvent, 'id'>), id }
+      yield { ...(parseJsonExactly(data, keepText) as Omit<TailEvent, 'id'>), id }
     }
   }
 }

@@ -121,12 +121,12 @@ export function TimeControls() {
             <b>{label}</b>
             {label !== ends && <span class="ends">{ends}</span>}
             <span>{offsetLabel(range.untilMs, zone)}</span>
-            {refreshSeconds > 0 && !live && <span class="refreshes">↻ {refreshSeconds} s</span>}
+            {refreshSeconds > 0 && !live && <span>↻ {refreshSeconds} s</span>}
           </>
         }
       >
         <div class="time-panel">
-          <div class="presets">
+          <div>
             {presets.map(([start, name]) => (
               <button
                 type="button"

@@ -73,15 +73,16 @@ interface IconButtonProps {
   readonly onClick: () => void
   readonly class?: string
   readonly pressed?: boolean
+  readonly tabIndex?: number
   readonly children?: ComponentChildren
 }
 export const IconButton = ({
   icon,
   label,
-  onClick,
   pressed,
   children,
   class: name = '',
+  ...rest
 }: IconButtonProps) => (
   <button
     type="button"
@@ -89,7 +90,7 @@ export const IconButton = ({
     aria-label={children === undefined ? label : undefined}
     title={label}
     aria-pressed={pressed}
-    onClick={onClick}
+    {...rest}
   >
     <Icon name={icon} />
     {children}
@@ -109,15 +110,14 @@ export const shownText = (text: string, marks?: readonly string[], oneLine = tru
     )
   })
 
-export const EntryText = ({
-  text,
-  marks,
-  oneLine = false,
-}: {
-  text: string
-  marks?: readonly string[]
-  oneLine?: boolean
-}) => <bdi dir="ltr">{shownText(text, marks, oneLine)}</bdi>
+interface EntryTextProps {
+  readonly text: string
+  readonly marks?: readonly string[] | undefined
+  readonly oneLine?: boolean
+}
+export const EntryText = ({ text, marks, oneLine = false }: EntryTextProps) => (
+  <bdi dir="ltr">{shownText(text, marks, oneLine)}</bdi>
+)
 
 const focusable = 'button, input, select, textarea, a[href], [tabindex="0"]'
 

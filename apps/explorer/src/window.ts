@@ -1,5 +1,6 @@
 /** As in style.css. */
 export const ROW_HEIGHT = 22
+const HEAD_HEIGHT = 26
 /** Drawn above and below the visible rows, so that a slow frame shows no gap. */
 const EXTRA_ROWS = 12
 
@@ -9,6 +10,12 @@ export interface Scroll {
   readonly height: number
   readonly count: number
 }
+
+/** What is seen of the rows of a box, which has a head that stays. */
+export const seenIn = ({ scrollTop, clientHeight }: Pick<Element, 'scrollTop' | 'clientHeight'>) => ({
+  top: scrollTop,
+  height: clientHeight - HEAD_HEIGHT,
+})
 
 /** The rows to draw: the visible ones and some around them. After a jump by more than is visible, those would help nobody, and take time. */
 export function drawnRows(
@@ -35,7 +42,7 @@ export function keysOf(ids: readonly string[], before: ReadonlyMap<string, numbe
 }
 
 /** Where to scroll so that a row is visible: nowhere if it is. */
-export function topToShow({ top, height }: Scroll, row: number): number {
+export function topToShow({ top, height }: Omit<Scroll, 'count'>, row: number): number {
   const rowTop = row * ROW_HEIGHT
   if (rowTop < top) return rowTop
   return rowTop + ROW_HEIGHT > top + height ? rowTop + ROW_HEIGHT - height : top

@@ -4,9 +4,8 @@ import { seededRandom } from '@sluice/harness'
 import { PATIENCE_MS } from '@sluice/harness/waiting'
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { chromium } from 'playwright-core'
 import { pastOfShop } from '../../cli/src/demo/shop-traffic.ts'
-import { findChromium } from './support/chromium.ts'
+import { launchChromium } from './support/chromium.ts'
 import { type FakeEntry, idAt } from './support/fake-entries.ts'
 import { FakeQueryApi } from './support/fake-query-api.ts'
 
@@ -17,9 +16,6 @@ const size = { width: 1440, height: 900 } as const
 /** A picture of text has about 100 kB then. */
 const QUALITY = 75
 
-const executablePath = findChromium()
-if (executablePath === undefined)
-  throw new Error('there is no Chromium: tools/chromium.sh node_modules/.cache/chromium')
 const entries = [...pastOfShop(NOW_MS, ENTRIES, seededRandom(SEED))].map((line, number): FakeEntry => {
   const sent = JSON.parse(line) as Omit<FakeEntry, 'id' | 'metadata'> & { metadata: object }
   const { timestamp, metadata } = sent
@@ -29,7 +25,7 @@ const entries = [...pastOfShop(NOW_MS, ENTRIES, seededRandom(SEED))].map((line, 
 const error = entries.findLast(({ stack }) => stack !== undefined)
 const api = new FakeQueryApi(entries, () => NOW_MS)
 const url = await api.listen()
-const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+const browser = await launchChromium()
 try {
   for (const colorScheme of ['dark', 'light'] as const) {
     const context = await browser.newContext({

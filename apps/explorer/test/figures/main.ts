@@ -1,8 +1,8 @@
 // `npm run lab -- explorer`: the heap of a page that follows, and its frames while 100,000 rows are scrolled.
 import { CommandLine } from '@sluice/harness/command-line'
 import { setTimeout as delay } from 'node:timers/promises'
-import { chromium, type Page } from 'playwright-core'
-import { findChromium } from '../support/chromium.ts'
+import type { Page } from 'playwright-core'
+import { launchChromium } from '../support/chromium.ts'
 import { FakeQueryApi, fakeHour } from '../support/fake-query-api.ts'
 
 const commandLine = new CommandLine(`npm run lab -- explorer [options]
@@ -29,8 +29,7 @@ const MINUTE_MS = 60_000
 const SHOWN_MINUTES = [1, 5]
 const LISTED = 100_000
 const print = (line: string): void => void process.stdout.write(`${line}\n`)
-const executablePath = findChromium() ?? commandLine.fail('there is no Chromium')
-const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] })
+const browser = await launchChromium()
 try {
   if (values.only.includes('heap')) await measureHeap()
   if (values.only.includes('frames')) await measureFrames()

@@ -72,7 +72,7 @@ export class FakeQueryApi {
   /** New entries a second while somebody follows. */
   tailRate = 20
   /** What happens before each answer of an operation. */
-  before: (operation: string) => Promise<void> | void = () => undefined
+  before: (operation: string) => unknown = () => undefined
   /** Of the key of every session. */
   scopes: readonly string[] = ['read', 'admin']
   isInTrouble = false
