@@ -87,7 +87,7 @@ function Waiting() {
       {isEmpty && (
         <div class="skeleton" aria-hidden="true">
           {Array.from({ length: 14 }, (_, row) => (
-            <div key={row} style={{ width: `${58 + ((row * 37) % 38)}%` }} />
+            <div key={row} style={{ width: `${58 + ((row * 17) % 38)}%` }} />
           ))}
         </div>
       )}
@@ -251,7 +251,9 @@ export function EntryList() {
     return () => observer.disconnect()
   }, [])
   useEffect(() => {
-    if (nearsEnd(place)) void results.loadMore()
+    // Not those of this drawing: others may have come since.
+    const count = results.listed.peek().entries.length
+    if (nearsEnd({ ...scroll.peek(), count })) void results.loadMore()
     // One that a limit has cut may be empty. One that failed is asked for again when the list is scrolled.
   }, [entries, next, scroll.value])
   // The cursor's row stays visible.
@@ -263,9 +265,9 @@ export function EntryList() {
   useLayoutEffect(() => {
     const origin = context === '' ? -1 : entries.findIndex(({ id }) => id === context)
     if (origin >= 0) results.cursor.value = origin
+    const rowsAbove = origin < 0 ? 0 : Math.floor(scroll.value.height / ROW_HEIGHT / 2)
     if (scroller.current !== null && !live)
-      scroller.current.scrollTop =
-        origin < 0 ? results.cursor.value * ROW_HEIGHT : origin * ROW_HEIGHT - scroll.value.height / 2
+      scroller.current.scrollTop = (results.cursor.value - rowsAbove) * ROW_HEIGHT
   }, [entries])
 
   const onScroll = (): void => {

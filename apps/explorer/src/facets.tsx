@@ -70,7 +70,11 @@ function Facet({ field }: { field: string }) {
           )
         })}
       </ul>
-      {facet.problem !== undefined && <p class="hint">Not counted: {facet.problem.message.toLowerCase()}</p>}
+      {facet.problem !== undefined && (
+        <p class="hint" title={facet.problem.message}>
+          Not counted
+        </p>
+      )}
       {facet.answer !== undefined && values.length === 0 && <p class="hint">No entry has it</p>}
     </section>
   )
@@ -127,7 +131,11 @@ export function Facets() {
         </ul>
         {names.length > NAMES_MAX && <p class="hint">and {count(names.length - NAMES_MAX)} more</p>}
         {answer?.sampled !== undefined && <p class="hint">Counted in {count(answer.sampled)} entries</p>}
-        {problem !== undefined && <p class="hint">Not counted: {problem.message.toLowerCase()}</p>}
+        {problem !== undefined && (
+          <p class="hint" title={problem.message}>
+            Not counted
+          </p>
+        )}
       </section>
     </aside>
   )

@@ -13,11 +13,12 @@ const hidden =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|\p{Cs}/gu
 const lineBreaks = /[\n\t]/
 
-function pictureOf(character: string): string {
-  const code = character.codePointAt(0) ?? 0
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code)
-  return code === 0x7f ? '␡' : `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
+/** `^[` for an escape, as terminals show it, and `U+202E` for other characters. */
+function nameOf(code: number): string {
+  if (code < 0x20 || code === 0x7f) return `^${String.fromCharCode(code ^ 0x40)}`
+  return unicodeName(code)
 }
+const unicodeName = (code: number): string => `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
 
 /** Splits a text by the occurrences of some texts, in any case. */
 function markedPieces(text: string, marks: readonly string[]): Piece[] {
@@ -38,11 +39,11 @@ export function piecesOf(text: string, marks: readonly string[] = [], oneLine = 
   for (const match of text.matchAll(all)) {
     if (match.index > at) pieces.push(...markedPieces(text.slice(at, match.index), marks))
     at = match.index + match[0].length
-    const code = (match[0].codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')
+    const code = match[0].codePointAt(0) ?? 0
     pieces.push({
-      text: match[0] === '\n' ? '⏎' : match[0] === '\t' ? '→' : pictureOf(match[0]),
+      text: match[0] === '\n' ? '⏎' : match[0] === '\t' ? '→' : nameOf(code),
       kind: 'hidden',
-      title: `U+${code}`,
+      title: unicodeName(code),
     })
   }
   if (at < text.length) pieces.push(...markedPieces(text.slice(at), marks))

@@ -7,7 +7,7 @@ const shown = (text: string, oneLine = false) =>
     .join('')
 
 it('shows controls, overrides of the direction, and invisible characters', () => {
-  expect(shown('a\u0000b\u001b[31m\u007f')).toBe('a[␀]b[␛][31m[␡]')
+  expect(shown('a\u0000b\u001b[31m\u007f')).toBe('a[^@]b[^[][31m[^?]')
   expect(shown('user\u202egnp.exe\u2066x\u200b\ufeff')).toBe('user[U+202E]gnp.exe[U+2066]x[U+200B][U+FEFF]')
   expect(shown('\u{e0041}tag \ud800half')).toBe('[U+E0041]tag [U+D800]half')
 })
