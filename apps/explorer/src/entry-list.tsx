@@ -252,8 +252,8 @@ export function EntryList() {
   }, [])
   useEffect(() => {
     // Not those of this drawing: others may have come since.
-    const count = results.listed.peek().entries.length
-    if (nearsEnd({ ...scroll.peek(), count })) void results.loadMore()
+    const { length } = results.listed.peek().entries
+    if (nearsEnd({ ...scroll.peek(), count: length })) void results.loadMore()
     // One that a limit has cut may be empty. One that failed is asked for again when the list is scrolled.
   }, [entries, next, scroll.value])
   // The cursor's row stays visible.

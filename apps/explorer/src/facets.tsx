@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import type { Problem } from './api.ts'
 import { hasTerm, termOf } from './query-text.ts'
 import { EntryText, Icon, IconButton, moveFocus, useShared } from './ui.tsx'
 import { count } from './visible-text.ts'
@@ -7,6 +8,13 @@ import { count } from './visible-text.ts'
 const NAMES_MAX = 100
 /** Nearly every entry has a value of its own. */
 const uncounted = new Set(['id', 'timestamp', 'received_at'])
+
+const NotCounted = ({ problem }: { problem: Problem | undefined }) =>
+  problem && (
+    <p class="hint" title={problem.message}>
+      Not counted
+    </p>
+  )
 
 function Facet({ field }: { field: string }) {
   const { explorer, results } = useShared()
@@ -70,11 +78,7 @@ function Facet({ field }: { field: string }) {
           )
         })}
       </ul>
-      {facet.problem !== undefined && (
-        <p class="hint" title={facet.problem.message}>
-          Not counted
-        </p>
-      )}
+      <NotCounted problem={facet.problem} />
       {facet.answer !== undefined && values.length === 0 && <p class="hint">No entry has it</p>}
     </section>
   )
@@ -131,11 +135,7 @@ export function Facets() {
         </ul>
         {names.length > NAMES_MAX && <p class="hint">and {count(names.length - NAMES_MAX)} more</p>}
         {answer?.sampled !== undefined && <p class="hint">Counted in {count(answer.sampled)} entries</p>}
-        {problem !== undefined && (
-          <p class="hint" title={problem.message}>
-            Not counted
-          </p>
-        )}
+        <NotCounted problem={problem} />
       </section>
     </aside>
   )
