@@ -34,6 +34,8 @@ export class BlockPacker {
     const task: PackingTask = { id: (this.#tasks += 1), memory: memory.buffer as ArrayBuffer, bytes }
     this.#thread ??= this.#startThread()
     this.#thread.postMessage(task, [task.memory])
+    // The process does not end before the task.
+    this.#thread.ref()
     const result = Promise.withResolvers<PackingResult>()
     this.#running.set(task.id, result)
     const { packed, memory: returned } = await result.promise
@@ -45,14 +47,13 @@ export class BlockPacker {
     thread.on('message', (result: PackingResult) => {
       this.#running.get(result.id)?.resolve(result)
       this.#running.delete(result.id)
+      if (this.#running.size === 0) thread.unref()
     })
     thread.on('error', (error) => {
       this.#thread = undefined
       for (const { reject } of this.#running.values()) reject(error)
       this.#running.clear()
     })
-    // After `on`, which references its port again.
-    thread.unref()
     return thread
   }
 }
