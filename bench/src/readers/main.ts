@@ -124,6 +124,8 @@ async function cost(): Promise<void> {
 
 async function scan(): Promise<void> {
   await command(installation.clickhouse, aDay(installation.projectId, rows))
+  // The first rows are stored a quarter faster: their merges come later.
+  await send(2 * windowMs, ratePerS)
   const lines = [
     ['clients that search', '', 'accepted/s', 'stored/s', 'ack p50, ms', 'p99', 'searches/s', 'p50, ms'],
   ]
