@@ -11,7 +11,7 @@ import { alignColumns, formatNumber } from '../report.ts'
 import { startSluice, type System } from '../systems.ts'
 
 /** Clients that send their next request when they have the response to the last one: their number, and entries per request. */
-const loads = ['1x1', '16x1', '64x1', '256x1', '64x100']
+const loads = ['1x1', '16x1', '64x1', '256x1', '4x100', '64x100']
 const SEED = 42
 /** In the first seconds under load the JIT compiles the hot functions, and ClickHouse starts its threads. */
 const WARM_UP_MS = 3_000
