@@ -15,7 +15,6 @@ import type { Selection } from './selection.ts'
 import { openStream } from './tail/event-stream.ts'
 import { endOf, parsePosition, type Position } from './tail/position.ts'
 import { type Tails, tailsLimits } from './tail/tails.ts'
-import { Viewer } from './tail/viewer.ts'
 import { isoMs, type Moment, microsOf, resolve, timesAllowed } from './times.ts'
 import { type CompletePoint, findEntry, receivedLate, waitUntilVisible } from './visibility.ts'
 
@@ -165,17 +164,15 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
     const position = await this.#positionOf(request.headers['last-event-id'], from)
     signal.throwIfAborted()
     const matches = matcher(query.query)
-    const viewer = new Viewer({
+    const remove = tails.add(project.id, {
       sink: openStream(reply),
       text: query.text,
       condition: query.condition,
       matches: (row) => matches({ ...row, metadata: row.metadata_text }),
       position,
       check: () => access.projectOf(request),
-      viewers: () => tails.viewers,
     })
-    reply.raw.once('close', () => tails.remove(project.id, viewer))
-    tails.add(project.id, viewer)
+    reply.raw.once('close', remove)
     return reply
   }
 

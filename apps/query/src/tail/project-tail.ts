@@ -33,7 +33,7 @@ const tailLimits = {
 } as const
 
 export interface TailDependencies {
-  readonly reader: LogReader
+  readonly reader: Pick<LogReader, 'stream'>
   readonly completePoint: CompletePoint
   /** Queries of viewers that are behind, of all projects. */
   readonly permits: Semaphore

@@ -1,6 +1,6 @@
 import { QuerySlots } from '../query-slots.ts'
 import { ProjectTail, type TailDependencies } from './project-tail.ts'
-import type { Viewer } from './viewer.ts'
+import { Viewer, type ViewerOptions } from './viewer.ts'
 
 export const tailsLimits = {
   /** Viewers of a project in one process, and of all projects. */
@@ -32,23 +32,20 @@ export class Tails {
     return this.#places.take(projectId)
   }
 
-  add(projectId: string, viewer: Viewer): void {
-    let tail = this.#projects.get(projectId)
-    if (tail === undefined) {
-      tail = new ProjectTail(projectId, this.#dependencies)
-      this.#projects.set(projectId, tail)
-    }
+  /** @returns removes the viewer */
+  add(projectId: string, options: Omit<ViewerOptions, 'viewers'>): () => void {
+    const viewer = new Viewer({ ...options, viewers: () => this.viewers })
+    const tail = this.#projects.get(projectId) ?? new ProjectTail(projectId, this.#dependencies)
+    this.#projects.set(projectId, tail)
     this.#viewers.add(viewer)
     tail.add(viewer)
-  }
-
-  remove(projectId: string, viewer: Viewer): void {
-    this.#viewers.delete(viewer)
-    const tail = this.#projects.get(projectId)
-    tail?.remove(viewer)
-    if (tail?.size !== 0) return
-    tail.stop()
-    this.#projects.delete(projectId)
+    return () => {
+      this.#viewers.delete(viewer)
+      tail.remove(viewer)
+      if (tail.size > 0) return
+      tail.stop()
+      this.#projects.delete(projectId)
+    }
   }
 
   /** Disconnects all viewers. They resume with another process. */
