@@ -1,4 +1,4 @@
-import { type ClickHouseClient, ClickHouseError, DeadLetterStore } from '@sluice/clickhouse'
+import { ClickHouseError, DeadLetterStore } from '@sluice/clickhouse'
 import { Heartbeat, QueueGauge, RetryRequests } from '@sluice/ops'
 import { lateInserts, queueNames, ShardCount } from '@sluice/queue'
 import { rowAsJson } from '@sluice/rows'
@@ -6,21 +6,14 @@ import { connectRedis, createLogger, plainRedis, type RedisConnection, redisServ
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest'
-import { connectAgain, makeRow, openTestDatabase } from '../../../packages/clickhouse/test/test-database.ts'
+import { afterAll, beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest'
+import { connectAgain, makeRow } from '../../../packages/clickhouse/test/test-database.ts'
 import { DeadLetterRetries } from '../../worker/src/dead-letter-retries.ts'
 import { Pipeline } from '../src/pipeline.ts'
-import { TestQuery } from './support/test-query.ts'
+import { foreignHeaders, problemOf, useQueryTests } from './support/test-query.ts'
 
 const logger = createLogger('test', 'silent')
 const prefix = `operator-${randomUUID()}`
-let clickhouse: ClickHouseClient
-let readers: ClickHouseClient
-let redis: RedisConnection
-let pipeline: Pipeline
-let retries: RetryRequests
-let api: TestQuery
-let admin: string
 let nowMs = Date.now()
 
 /** Of an installation in this Redis. */
@@ -39,43 +32,27 @@ function openPipeline(connection: RedisConnection): Pipeline {
   return new Pipeline({ ...options, gauge })
 }
 
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-  readers = await connectAgain(clickhouse)
-  redis = connectRedis(inject('services').redisUrl, { failFast: false })
-  pipeline = openPipeline(redis)
-  retries = new RetryRequests(redis, prefix)
-  api = new TestQuery(readers, { pipeline, retries })
-  await api.listen()
-  admin = api.addProject(['read', 'admin']).key
-})
+const { clickhouse, open } = await useQueryTests()
+const redis = connectRedis(inject('services').redisUrl, { failFast: false })
+const pipeline = openPipeline(redis)
+const retries = new RetryRequests(redis, prefix)
+const api = await open({ pipeline, retries }, afterAll)
+const { key: admin } = api.addProject(['read', 'admin'])
+
 beforeEach(async () => {
   await clickhouse.command({ query: 'TRUNCATE TABLE dead_letters' })
   await redis.del(...(await redis.keys(`*${prefix}*`)), 'none')
 })
 afterAll(async () => {
   pipeline.stop()
-  await api.close()
   await redis.del(...(await redis.keys(`*${prefix}*`)), 'none')
   redis.disconnect()
-  await readers.close()
-  await clickhouse.close()
 })
 
-interface Problem {
-  readonly code: string
-}
 interface Letters {
   readonly total: number
   readonly groups: readonly Record<string, unknown>[]
   readonly retry: Record<string, unknown> | null
-}
-
-/** Answers are shared for two seconds. */
-async function letters(of = api): Promise<Letters> {
-  const answer = await of.get(admin, 'dead-letters')
-  expect(answer.status).toBe(200)
-  return (await answer.json()) as Letters
 }
 
 const ask = (body: unknown, headers: Record<string, string> = {}): Promise<Response> =>
@@ -84,10 +61,6 @@ const ask = (body: unknown, headers: Record<string, string> = {}): Promise<Respo
     headers: { 'content-type': 'application/json', authorization: `Bearer ${admin}`, ...headers },
     body: typeof body === 'string' ? body : JSON.stringify(body),
   })
-
-async function problemOf(response: Response): Promise<[status: number, code: string]> {
-  return [response.status, ((await response.json()) as Problem).code]
-}
 
 interface LetterFields {
   readonly code?: string
@@ -118,11 +91,11 @@ const storedTimes = async (message: string): Promise<number> => {
   return (await result.json()).length
 }
 
-const worker = (): DeadLetterRetries =>
+const worker = (its = clickhouse): DeadLetterRetries =>
   new DeadLetterRetries({
     redis,
     requests: retries,
-    store: new DeadLetterStore(clickhouse),
+    store: new DeadLetterStore(its),
     late: lateInserts(plainRedis(redis), queueNames(prefix)),
     logger,
   })
@@ -130,20 +103,16 @@ const worker = (): DeadLetterRetries =>
 describe('the scope admin', () => {
   it.each(['pipeline', 'dead-letters'])('is needed for %s', async (path) => {
     const reader = api.addProject().key
-    expect(await problemOf(await api.get(reader, path))).toEqual([403, 'forbidden'])
-    expect(await problemOf(await api.get('slk_wrong', path))).toEqual([401, 'unauthorized'])
-    expect(await problemOf(await api.get(admin, path, { project: 'shop' }))).toEqual([
-      400,
-      'invalid_parameter',
-    ])
+    expect(await problemOf(await api.get(reader, path))).toBe('403 forbidden')
+    expect(await problemOf(await api.get('slk_wrong', path))).toBe('401 unauthorized')
+    const given = await api.get(admin, path, { project: 'shop' })
+    expect(await problemOf(given)).toBe('400 invalid_parameter')
   })
 
   it('is needed for a retry, which changes nothing otherwise', async () => {
     const { key } = api.addProject()
-    expect(await problemOf(await ask({ id: randomUUID() }, { authorization: `Bearer ${key}` }))).toEqual([
-      403,
-      'forbidden',
-    ])
+    const asked = await ask({ id: randomUUID() }, { authorization: `Bearer ${key}` })
+    expect(await problemOf(asked)).toBe('403 forbidden')
     expect(await retries.read()).toBeNull()
   })
 })
@@ -151,14 +120,8 @@ describe('the scope admin', () => {
 const reason = (name: string): string => `Constraint \`${name}\` for table logs is violated. Expression: (…)`
 
 describe('a retry', () => {
-  it.each([
-    [{ origin: 'https://evil.example' }],
-    [{ origin: 'null' }],
-    [{ 'sec-fetch-site': 'cross-site' }],
-    [{ 'sec-fetch-site': 'same-site' }],
-  ])('is not begun by another site: %j', async (headers) => {
-    const foreign = await ask({ id: randomUUID() }, headers)
-    expect(await problemOf(foreign)).toEqual([403, 'cross_origin'])
+  it.each(foreignHeaders)('is not begun by another site: %j', async (headers) => {
+    expect(await problemOf(await ask({ id: randomUUID() }, headers))).toBe('403 cross_origin')
     expect(await retries.read()).toBeNull()
   })
 
@@ -174,8 +137,8 @@ describe('a retry', () => {
     '{',
     'null',
   ])('is not begun with body %#', async (body) => {
-    expect(await problemOf(await ask(body))).toEqual([400, 'invalid_body'])
-    expect(await problemOf(await ask(body, { 'content-type': 'text/plain' }))).toEqual([400, 'invalid_body'])
+    expect(await problemOf(await ask(body))).toBe('400 invalid_body')
+    expect(await problemOf(await ask(body, { 'content-type': 'text/plain' }))).toBe('400 invalid_body')
     expect(await retries.read()).toBeNull()
   })
 
@@ -185,7 +148,7 @@ describe('a retry', () => {
       Array.from({ length: 8 }, async () => (await ask({ id: one.id })).status),
     )
     expect(new Set(statuses)).toEqual(new Set([202]))
-    expect(await problemOf(await ask({ id: other.id }))).toEqual([409, 'retry_running'])
+    expect(await problemOf(await ask({ id: other.id }))).toBe('409 retry_running')
     await Promise.all([worker().check(), worker().check(), worker().check()])
     expect(await retries.read()).toEqual({
       choice: { id: one.id },
@@ -230,14 +193,7 @@ describe('a retry', () => {
     expect(await retries.read()).toMatchObject({ state: 'waiting' })
     const closed = await connectAgain(clickhouse, { url: 'http://127.0.0.1:1' })
     onTestFinished(() => closed.close())
-    const failing = new DeadLetterRetries({
-      redis,
-      requests: retries,
-      store: new DeadLetterStore(closed),
-      late: lateInserts(plainRedis(redis), queueNames(prefix)),
-      logger,
-    })
-    await failing.check()
+    await worker(closed).check()
     expect(await retries.read()).toMatchObject({
       state: 'failed',
       reason: expect.stringContaining('ECONNREFUSED') as string,
@@ -258,11 +214,9 @@ describe('dead letters', () => {
     await storeLetter({ code: 'CANNOT_PARSE_TEXT', reason: 'Constraint `secret`' })
     const unreadable = 'the frame cannot be read'
     await storeLetter({ code: 'UNREADABLE_CHUNK', reason: unreadable, project: '' })
-    const fresh = new TestQuery(readers, { pipeline, retries })
-    await fresh.listen()
-    onTestFinished(() => fresh.close())
-    admin = fresh.addProject(['admin']).key
-    const answer = await letters(fresh)
+    // Answers are shared for two seconds.
+    const fresh = await open({ pipeline, retries })
+    const answer = await fresh.json<Letters>(fresh.addProject(['admin']).key, 'dead-letters')
     expect(answer.total).toBe(5)
     expect(
       answer.groups.map(({ code, reason: said, count, projects }) => [code, said, count, projects]),
@@ -280,13 +234,10 @@ describe('dead letters', () => {
       })),
     )
     expect(JSON.stringify(answer)).not.toContain('secret')
-    admin = api.addProject(['read', 'admin']).key
   })
 
   it('cost one query, however many look', async () => {
-    const fresh = new TestQuery(readers, { pipeline, retries })
-    await fresh.listen()
-    onTestFinished(() => fresh.close())
+    const fresh = await open({ pipeline, retries })
     const { key } = fresh.addProject(['admin'])
     await Promise.all(Array.from({ length: 20 }, () => fresh.json(key, 'dead-letters')))
     expect(fresh.queries).toBe(1)
@@ -300,11 +251,9 @@ describe('dead letters', () => {
       new ClickHouseError({ code: '497', type: 'ACCESS_DENIED', message: 'Not enough privileges' }),
     ],
   ])('are not known %s', async (_when, code, error) => {
-    const fresh = new TestQuery({ query: () => Promise.reject(error) }, { pipeline, retries })
-    await fresh.listen()
-    onTestFinished(() => fresh.close())
+    const fresh = await open({ client: { query: () => Promise.reject(error) }, pipeline, retries })
     const { key } = fresh.addProject(['admin'])
-    expect(await problemOf(await fresh.get(key, 'dead-letters'))).toEqual([503, code])
+    expect(await problemOf(await fresh.get(key, 'dead-letters'))).toBe(`503 ${code}`)
   })
 })
 
@@ -392,20 +341,15 @@ describe('the pipeline', () => {
       const connection = connectRedis(`redis://127.0.0.1:${port}`, { failFast: true, commandTimeoutMs: 100 })
       connection.on('error', () => undefined)
       const broken = openPipeline(connection)
-      const fresh = new TestQuery(readers, {
-        pipeline: broken,
-        retries: new RetryRequests(connection, prefix),
-      })
-      await fresh.listen()
+      const fresh = await open({ pipeline: broken, retries: new RetryRequests(connection, prefix) })
       const { key } = fresh.addProject(['admin'])
       broken.runNow()
       for (const path of ['pipeline', 'dead-letters']) {
         const response = await fresh.get(key, path)
         expect(response.headers.get('retry-after')).toMatch(/^\d$/)
-        expect(await problemOf(response)).toEqual([503, 'queue_unavailable'])
+        expect(await problemOf(response)).toBe('503 queue_unavailable')
       }
       broken.stop()
-      await fresh.close()
       connection.disconnect()
     }
   })

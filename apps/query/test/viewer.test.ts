@@ -6,6 +6,14 @@ import { endOf } from '../src/tail/position.ts'
 import { Tails } from '../src/tail/tails.ts'
 import { Viewer } from '../src/tail/viewer.ts'
 
+const everything = {
+  text: '',
+  condition: { sql: 'true', parameters: {} },
+  matches: () => true,
+  position: endOf(0),
+  check: () => Promise.resolve(),
+}
+
 /** A viewer of all entries, which reads nothing. */
 function silent() {
   const events: string[] = []
@@ -18,9 +26,7 @@ function silent() {
     drained: () => Promise.resolve(),
     close: () => undefined,
   }
-  const check = () => Promise.resolve()
-  const condition = { sql: 'true', parameters: {} }
-  return { sink, events, text: '', condition, matches: () => true, position: endOf(0), check }
+  return { ...everything, sink, events }
 }
 
 it('tells what was left out before the entries after it: from their id on, nobody would know', () => {
