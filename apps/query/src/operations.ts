@@ -221,7 +221,7 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
     signal: AbortSignal,
   ): Promise<Page> {
     const { reader, clock, timeMaxMs: timeMs } = this.#dependencies
-    const options = { reader, signal, timeMs, monotonicMs: () => clock.nowMs() }
+    const options = { reader, signal, timeMs, clock }
     return this.#orTooExpensive(
       { ...selection, range: listing },
       readPage(selection, listing, limit, options),
