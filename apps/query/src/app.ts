@@ -2,7 +2,7 @@ import { problemBody } from '@sluice/access'
 import type { Logger, Readiness } from '@sluice/runtime'
 import { fastify, type FastifyError, type FastifyInstance, type FastifyReply, LogController } from 'fastify'
 import { randomUUID } from 'node:crypto'
-import { type ReadAccess, refuseForeignChange } from './access.ts'
+import { refuseForeignChange } from './access.ts'
 import { type ExplorerFiles, explorerRoutes } from './explorer.ts'
 import { openapiDocument } from './openapi.ts'
 import { type OperatorDependencies, operatorRoutes } from './operator-routes.ts'
@@ -23,8 +23,7 @@ const httpLimits = {
   idleMs: 65_000,
 } as const
 
-export interface AppDependencies extends Omit<QueryDependencies, 'metrics' | 'access'>, OperatorDependencies {
-  readonly access: ReadAccess
+export interface AppDependencies extends QueryDependencies, OperatorDependencies {
   readonly metrics: QueryMetrics
   readonly explorer: ExplorerFiles
   readonly logger: Logger

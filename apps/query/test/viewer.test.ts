@@ -1,5 +1,5 @@
 import type { LogReader } from '@sluice/clickhouse'
-import { createLogger, Semaphore } from '@sluice/runtime'
+import { createLogger } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { expect, it, onTestFinished } from 'vitest'
 import { endOf } from '../src/tail/position.ts'
@@ -58,11 +58,9 @@ it('viewers that read nothing hold no more than a hundred megabytes together', a
       yield rows
     },
   } as unknown as LogReader
-  const stopping = new AbortController()
   const tails = new Tails({
     reader,
     completePoint: { until: () => Promise.resolve(1_000) },
-    permits: new Semaphore(1, stopping.signal),
     logger: createLogger('test', 'silent'),
   })
   const viewers = Array.from({ length: 400 }, silent)

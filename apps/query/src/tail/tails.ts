@@ -1,3 +1,4 @@
+import { Semaphore } from '@sluice/runtime'
 import { QuerySlots } from '../query-slots.ts'
 import { ProjectTail, type TailDependencies } from './project-tail.ts'
 import { Viewer, type ViewerOptions } from './viewer.ts'
@@ -17,19 +18,16 @@ export class Tails {
   readonly #dependencies: TailDependencies
   readonly #projects = new Map<string, ProjectTail>()
   readonly #viewers = new Set<Viewer>()
-  readonly #places = new QuerySlots(tailsLimits.viewersMax, tailsLimits.projectViewersMax)
+  readonly places = new QuerySlots(tailsLimits.viewersMax, tailsLimits.projectViewersMax)
 
-  constructor(dependencies: TailDependencies) {
-    this.#dependencies = dependencies
+  constructor(dependencies: Omit<TailDependencies, 'permits'>) {
+    // Those that wait go on when the viewers before them have gone.
+    const permits = new Semaphore(tailsLimits.behindMax, new AbortController().signal)
+    this.#dependencies = { ...dependencies, permits }
   }
 
   get viewers(): number {
     return this.#viewers.size
-  }
-
-  /** @returns gives the place of a viewer back @throws Problem `too_many_queries` if the project, or the process, has none left */
-  takePlace(projectId: string): () => void {
-    return this.#places.take(projectId)
   }
 
   /** @returns removes the viewer */

@@ -3,7 +3,7 @@ import { authenticatorOptions, FakeRegistry } from '@sluice/access/testing'
 import { type ClickHouseClient, LogReader, type ReadLimits } from '@sluice/clickhouse'
 import { Metrics } from '@sluice/ops'
 import { type Scope, Sessions } from '@sluice/projects'
-import { createLogger, processClock, Semaphore } from '@sluice/runtime'
+import { createLogger, processClock } from '@sluice/runtime'
 import type { FastifyInstance } from 'fastify'
 import { randomUUID, randomUUIDv7 } from 'node:crypto'
 import { connect } from 'node:net'
@@ -72,7 +72,6 @@ export class TestQuery {
   completeMs: number | null = null
   completeUntil: () => Promise<number | null> = async () => this.completeMs
   url = ''
-  readonly #stopping = new AbortController()
 
   constructor(
     clickhouse: Pick<ClickHouseClient, 'query'>,
@@ -97,8 +96,7 @@ export class TestQuery {
       { timeMs: TIME_MAX_MS, rowsMax: 0, bytesMax: 0, memoryBytesMax: 1e9, ...limits },
     )
     const completePoint = { until: () => this.completeUntil() }
-    const permits = new Semaphore(4, this.#stopping.signal)
-    this.tails = new Tails({ reader, completePoint, permits, logger })
+    this.tails = new Tails({ reader, completePoint, logger })
     const authenticator = new Authenticator(this.registry, { ...authenticatorOptions, scope: 'read' })
     this.sessions = new Sessions(this.redis as unknown as ConstructorParameters<typeof Sessions>[0], 'test')
     this.app = buildApp({
@@ -175,7 +173,6 @@ export class TestQuery {
   }
 
   async close(): Promise<void> {
-    this.#stopping.abort()
     await this.app.close()
   }
 }
