@@ -1,4 +1,4 @@
-import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -6,9 +6,8 @@ import { readExplorer } from '../src/explorer.ts'
 import { foreignHeaders, problemOf, useQueryTests } from './support/test-query.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'explorer-'))
-mkdirSync(join(folder, 'assets'))
 writeFileSync(join(folder, 'index.html'), '<!doctype html><title>explorer</title>')
-writeFileSync(join(folder, 'assets', 'app-1A2B3C4D.js'), 'export {}')
+writeFileSync(join(folder, 'app-1A2B3C4D.js'), 'export {}')
 const explorer = readExplorer(folder)
 rmSync(folder, { recursive: true })
 
@@ -112,7 +111,7 @@ describe('the explorer', () => {
       expect(policy).toContain("default-src 'none'")
       expect(policy).not.toContain('unsafe')
     }
-    const script = await request('/assets/app-1A2B3C4D.js')
+    const script = await request('/app-1A2B3C4D.js')
     expect(script.headers.get('content-type')).toMatch('text/javascript')
     expect(script.headers.get('cache-control')).toMatch('immutable')
   })
