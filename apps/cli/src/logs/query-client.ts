@@ -126,7 +126,7 @@ export class QueryClient {
     headers = {},
   ): Promise<Response> {
     const { url, key } = this.#access
-    const address = new URL(`${url.replace(/\/+$/, '')}/v1/query/${operation}`)
+    const address = new URL(`${url}/v1/query/${operation}`)
     for (const [name, value] of Object.entries(parameters))
       if (value !== undefined) address.searchParams.set(name, String(value))
     const response = await fetch(address, {
