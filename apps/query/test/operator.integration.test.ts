@@ -1,4 +1,4 @@
-import { ClickHouseError, DeadLetterStore } from '@sluice/clickhouse'
+import { type ClickHouseClient, ClickHouseError, DeadLetterStore } from '@sluice/clickhouse'
 import { Heartbeat, QueueGauge, RetryRequests } from '@sluice/ops'
 import { lateInserts, queueNames, ShardCount } from '@sluice/queue'
 import { rowAsJson } from '@sluice/rows'
@@ -6,7 +6,7 @@ import { connectRedis, createLogger, plainRedis, type RedisConnection, redisServ
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import { afterAll, beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest'
+import { afterAll, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
 import { connectAgain, makeRow } from '../../../packages/clickhouse/test/test-database.ts'
 import { DeadLetterRetries } from '../../worker/src/dead-letter-retries.ts'
 import { Pipeline } from '../src/pipeline.ts'
@@ -254,6 +254,19 @@ describe('dead letters', () => {
     const fresh = await open({ client: { query: () => Promise.reject(error) }, pipeline, retries })
     const { key } = fresh.addProject(['admin'])
     expect(await problemOf(await fresh.get(key, 'dead-letters'))).toBe(`503 ${code}`)
+  })
+
+  it('are not known while ClickHouse is silent', async () => {
+    const silence = new AbortController()
+    vi.spyOn(AbortSignal, 'timeout').mockReturnValueOnce(silence.signal)
+    const query: ClickHouseClient['query'] = async ({ abort_signal: signal }) => {
+      silence.abort(new DOMException('the time has passed', 'TimeoutError'))
+      signal?.throwIfAborted()
+      return new Promise(() => undefined)
+    }
+    const fresh = await open({ client: { query }, pipeline, retries })
+    const { key } = fresh.addProject(['admin'])
+    expect(await problemOf(await fresh.get(key, 'dead-letters'))).toBe('503 database_unavailable')
   })
 })
 
