@@ -95,9 +95,10 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   })
   const document = openapiDocument()
   app.get('/v1/query/openapi.json', () => document)
-  void app.register(async (scope) => access.addRoutes(scope))
-  void app.register(async (scope) => queryRoutes(scope, dependencies))
+  access.addRoutes(app)
+  queryRoutes(app, dependencies)
+  explorerRoutes(app, dependencies.explorer)
+  // Its hook is only for its own routes.
   void app.register(async (scope) => operatorRoutes(scope, dependencies))
-  void app.register(async (scope) => explorerRoutes(scope, dependencies.explorer))
   return app
 }

@@ -71,7 +71,7 @@ const field: Parameter<FieldSql> = {
   read: (name) => (name.length > NAME_CHARACTERS_MAX ? undefined : fieldSql(name)),
 }
 
-export interface ParsedQuery {
+interface ParsedQuery {
   readonly text: string
   readonly query: Query
   readonly condition: SqlCondition
