@@ -45,7 +45,7 @@ export interface Asked<Name extends OperationName = OperationName> extends ReadO
   readonly reply: FastifyReply
 }
 
-/** One that has the parameters that several operations have. */
+/** One with the parameters that several operations have. */
 type AskedEntries = Asked<'fields'>
 
 /** The operations of the query API: each sends the answer to a request. */
@@ -218,6 +218,7 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
     }
   }
 
+  /** Answers with what is counted of the entries. */
   async #count(
     asked: AskedEntries,
     count: (reader: LogReader, selection: Selection, options: ReadOptions) => Promise<object>,
