@@ -2,31 +2,47 @@ import { type LogQuery, type LogReader, ReadLimitError } from '@sluice/clickhous
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import type { EntryRow } from '../src/entries.ts'
-import { readPage } from '../src/log-search.ts'
+import { type Page, readPage } from '../src/log-search.ts'
 import { microsOf, timesAllowed } from '../src/times.ts'
 
-const rowOf = (second: number) => {
-  const timestamp = `2026-01-01T00:00:0${second}.000000Z`
-  return { id: randomUUID(), timestamp, message: '' } as EntryRow
+/** An entry, earlier than those with lower numbers. */
+const rowOf = (n: number, message = ''): EntryRow => {
+  const timestamp = `2026-01-01T00:00:${60 - n}.000000Z`
+  return { id: randomUUID(), timestamp, message } as EntryRow
+}
+
+/** @param stream answers a query, the first one with 1 */
+function newest(limit: number, stream: (query: number) => AsyncGenerator<EntryRow[]>) {
+  const asked: LogQuery['parameters'][] = []
+  const reader = {
+    stream: (_project: string, { parameters }: LogQuery) => stream(asked.push(parameters)),
+  } as Pick<LogReader, 'stream'>
+  const list = { ...timesAllowed, order: 'desc', receivedUntilMs: 0 } as const
+  const condition = { sql: 'true', parameters: {} }
+  const { signal } = new AbortController()
+  const options = { reader, signal, timeMs: 1_000, clock: { nowMs: () => 0 } }
+  const page: Promise<Page> = readPage({ projectId: 'shop', condition }, list, limit, options)
+  return { page, asked }
 }
 
 it('a page goes on after the entries that have arrived before a limit', async () => {
-  const rows = [rowOf(3), rowOf(2), rowOf(1)]
-  const asked: LogQuery['parameters'][] = []
-  const stream = async function* (_project: string, { parameters }: LogQuery) {
-    asked.push(parameters)
-    yield asked.length === 1 ? rows.slice(0, 2) : rows.slice(2)
-    if (asked.length === 1) throw new ReadLimitError('rows', undefined)
-  } as LogReader['stream']
-  const list = { ...timesAllowed, order: 'desc', receivedUntilMs: 0 } as const
-  const signal = new AbortController().signal
-  const page = await readPage({ projectId: 'shop', condition: { sql: 'true', parameters: {} } }, list, 3, {
-    reader: { stream },
-    signal,
-    timeMs: 1_000,
-    clock: { nowMs: () => 0 },
+  const rows = [rowOf(1), rowOf(2), rowOf(3)]
+  const { page, asked } = newest(3, async function* (query) {
+    yield query === 1 ? rows.slice(0, 2) : rows.slice(2)
+    if (query === 1) throw new ReadLimitError('rows', undefined)
   })
-  expect(page.rows).toEqual(rows)
+  expect((await page).rows).toEqual(rows)
   const last = microsOf(rows[1]?.timestamp ?? '')
   expect(asked[1]).toMatchObject({ until: `${last + 1n}`, lastTimestamp: `${last}`, lastId: rows[1]?.id })
+})
+
+it('a page ends after 16 MB, and the next one begins there', async () => {
+  const rows = Array.from({ length: 30 }, (_, n) => rowOf(n + 1, 'x'.repeat(1_000_000)))
+  const { page } = newest(100, async function* () {
+    yield rows
+  })
+  const { rows: found, rest, limitedBy } = await page
+  expect(found).toEqual(rows.slice(0, 17))
+  expect(limitedBy).toBe('bytes')
+  expect(rest?.last?.id).toBe(found.at(-1)?.id)
 })

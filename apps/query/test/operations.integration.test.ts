@@ -225,6 +225,23 @@ describe('a query that is too expensive', () => {
   })
 })
 
+it('an export ends when its key is revoked', async () => {
+  const fresh = await open()
+  const its = fresh.addProject()
+  await clickhouse.command({
+    query: `INSERT INTO logs (project_id, received_at, timestamp, expires_on, id, message)
+      SELECT {project:String}, now64(3), now64(6) - number / 1000, today() + 9, generateUUIDv7(), repeat('abcdefghij', 100) FROM numbers(50000)`,
+    query_params: { project: its.projectId },
+  })
+  const client = fresh.ask('/v1/query/export?from=-1h', its.key)
+  await expect.poll(() => fresh.queries).toBeGreaterThan(0)
+  // At once: the authenticator has the same record.
+  Object.assign(its.record, { revokedAt: new Date().toISOString() })
+  client.read()
+  await expect.poll(() => fresh.slots.running).toBe(0)
+  expect(client.text.match(/"id":/g) ?? []).not.toHaveLength(50_000)
+})
+
 describe('queries at once', () => {
   it('are limited per project, and end in ClickHouse when their clients go', async () => {
     const slow = await open({ slots: new QuerySlots(3, 2) })

@@ -1,4 +1,4 @@
-import type { LogReader } from '@sluice/clickhouse'
+import { type LogQuery, type LogReader, ReadLimitError } from '@sluice/clickhouse'
 import { createLogger } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { expect, it, onTestFinished } from 'vitest'
@@ -29,6 +29,24 @@ function silent() {
   return { ...everything, sink, events }
 }
 
+/** @param stream answers a query of a span, which is complete up to a time */
+function openTails(completeMs: number, stream: (spanMs: number) => AsyncGenerator<unknown[]>): Tails {
+  const reader = {
+    stream: (_project: string, { parameters }: LogQuery) =>
+      stream(Number(parameters?.['untilMs']) - Number(parameters?.['fromMs'])),
+  } as Pick<LogReader, 'stream'>
+  const completePoint = { until: () => Promise.resolve(completeMs) }
+  return new Tails({ reader, completePoint, logger: createLogger('test', 'silent') })
+}
+
+/** An entry that was received so long after 1970. */
+const rowOf = (receivedMs: number) => ({
+  id: randomUUID(),
+  received_at: new Date(receivedMs).toISOString(),
+  message: 'x'.repeat(2_000),
+  metadata_text: '{}',
+})
+
 it('tells what was left out before the entries after it: from their id on, nobody would know', () => {
   const { events, ...options } = silent()
   const viewer = new Viewer({ ...options, viewers: () => 1 })
@@ -47,21 +65,8 @@ it('tells what was left out before the entries after it: from their id on, nobod
 })
 
 it('viewers that read nothing hold no more than a hundred megabytes together', async () => {
-  const rows = Array.from({ length: 1_000 }, (_, n) => ({
-    id: randomUUID(),
-    received_at: new Date(n + 1).toISOString(),
-    message: 'x'.repeat(2_000),
-    metadata_text: '{}',
-  }))
-  const reader = {
-    stream: async function* () {
-      yield rows
-    },
-  } as unknown as LogReader
-  const tails = new Tails({
-    reader,
-    completePoint: { until: () => Promise.resolve(1_000) },
-    logger: createLogger('test', 'silent'),
+  const tails = openTails(1_000, async function* () {
+    yield Array.from({ length: 1_000 }, (_, n) => rowOf(n + 1))
   })
   const viewers = Array.from({ length: 400 }, silent)
   for (const { events: _, ...options } of viewers) onTestFinished(tails.add('shop', options))
@@ -69,4 +74,17 @@ it('viewers that read nothing hold no more than a hundred megabytes together', a
   await expect.poll(() => Math.min(...held())).toBeGreaterThan(0)
   // 400 MB would be more than the container of a process has.
   expect(held().reduce((sum, bytes) => sum + bytes)).toBeLessThan(100 * 1024 * 1024)
+})
+
+it('entries that are too many for one query are read in shorter spans', async () => {
+  const spansMs: number[] = []
+  const tails = openTails(4_000, async function* (spanMs) {
+    spansMs.push(spanMs)
+    if (spanMs > 1_000) throw new ReadLimitError('memory', undefined)
+    yield [rowOf(500)]
+  })
+  const { events, ...options } = silent()
+  onTestFinished(tails.add('shop', options))
+  await expect.poll(() => events.join('')).toContain('event: entries')
+  expect(spansMs.slice(0, 3)).toEqual([4_000, 2_000, 1_000])
 })

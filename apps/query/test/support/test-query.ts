@@ -123,7 +123,7 @@ export class TestQuery {
   }
 
   /** @returns a new project, and a key with which it can be read */
-  addProject(scopes: readonly Scope[] = ['read']): { projectId: string; key: string; keyHash: string } {
+  addProject(scopes: readonly Scope[] = ['read']) {
     const { id: projectId } = this.registry.addProject({ id: `p-${randomUUID().slice(0, 8)}` })
     return { projectId, ...this.registry.addKey({ projectId, scopes }) }
   }
