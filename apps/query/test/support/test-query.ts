@@ -190,7 +190,6 @@ export async function useQueryTests() {
   return {
     clickhouse,
     readers,
-    /** Stores entries in one insert. @returns them as the API answers them */
     store: (rows: readonly RowFields[]) => store(clickhouse, rows),
     /** @param atEnd closes it at the end of the test, or with `afterAll` of the file */
     open: async (
@@ -236,7 +235,8 @@ export interface RowFields {
   readonly metadata?: string
 }
 
-async function store(clickhouse: ClickHouseClient, rows: readonly RowFields[]): Promise<Entry[]> {
+/** Stores entries in one insert. @returns them as the API answers them */
+export async function store(clickhouse: ClickHouseClient, rows: readonly RowFields[]): Promise<Entry[]> {
   const entries = rows.map(({ receivedMs = Date.now(), ...row }) => {
     const received = new Date(receivedMs).toISOString()
     return {
