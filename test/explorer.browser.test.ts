@@ -33,10 +33,10 @@ describe.skipIf(!hasChromium)('the explorer and the query API', () => {
   })
 
   it('list, count, open, surround and follow entries', async () => {
-    const { project, key } = api.addProject()
+    const { projectId, key } = api.addProject()
     const startMs = Date.now() - 60_000
     const rowAt = (number: number): RowFields => ({
-      projectId: project.id,
+      projectId,
       receivedMs: startMs + number * STEP_MS,
       level: number % 10 === 0 ? 'error' : 'info',
       message: `message ${number}.`,

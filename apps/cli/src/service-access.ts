@@ -83,7 +83,7 @@ export async function httpAccess(
     throw new CliError(`the address of the ${name} must not contain a user or a password`)
   const key =
     flags[keyFlag] ?? (environment[keyVariable] || (url === known[urlFlag] ? known[keyFlag] : undefined))
-  if (key) return { url, key }
+  if (key) return { url: url.replace(/\/+$/, ''), key }
   const create = `${SLUICE} keys create --scope ${scope}`
   throw new CliError(
     `no key of the ${name} is configured: create one with \`${create}\`, and set ${keyVariable}`,

@@ -43,12 +43,6 @@ interface Bucket {
   other?: number
 }
 
-export interface Histogram {
-  readonly step_ms: number
-  readonly buckets: readonly Bucket[]
-  readonly total: number
-}
-
 /** Fields with few values, all of which a histogram distinguishes. */
 const smallFields: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
   ['level', levels],
@@ -63,29 +57,25 @@ const smallFields: ReadonlyMap<string, readonly string[]> = new Map<string, read
 export async function histogram(
   reader: LogReader,
   selection: Selection,
-  { by, bucketsMax }: { by: FieldSql & { readonly name: string }; bucketsMax: number },
   options: ReadOptions,
-): Promise<Histogram> {
+  { by, bucketsMax }: { by: FieldSql; bucketsMax: number },
+) {
   const { projectId, range } = selection
-  const { histogramValuesMax } = aggregateLimits
-  const top =
-    smallFields.get(by.name) ??
-    (await topValues(reader, selection, by, histogramValuesMax + 1, options))
-      .map(({ value }) => value)
-      .filter((value) => value !== '')
-      .slice(0, histogramValuesMax)
-  const known = ['', ...top]
+  const frequent = async (): Promise<string[]> => {
+    const { values: found } = await values(reader, selection, options, by, aggregateLimits.histogramValuesMax)
+    return found.map(({ value }) => value)
+  }
+  const known = ['', ...(smallFields.get(by.name) ?? (await frequent()))]
   const stepUs = stepOf(range, bucketsMax)
   const first = range.fromUs / stepUs
   const width = known.length + 1
+  const bucket = 'intDiv(toUnixTimestamp64Micro(timestamp), {step:Int64}) - {first:Int64}'
+  const place = `transform(toString(${by.text(by.stored)}), {known:Array(String)}, {places:Array(UInt8)}, 0)`
   // A number of two bytes is grouped without a hash table: faster than two numbers, and than strings.
+  const cells = `toUInt16((${bucket}) * {width:UInt8} + ${place})`
   const query = queryOf(
     selection,
-    (
-      from,
-    ) => `SELECT toUInt16((intDiv(toUnixTimestamp64Micro(timestamp), {step:Int64}) - {first:Int64}) * {width:UInt8}
-      + transform(toString(${by.text(by.stored)}), {known:Array(String)}, {places:Array(UInt8)}, 0)) AS cell,
-      count() AS entries ${from} GROUP BY cell`,
+    (from) => `SELECT ${cells} AS cell, count() AS entries ${from} GROUP BY cell`,
     {
       ...by.parameters,
       step: String(stepUs),
@@ -115,49 +105,30 @@ export async function histogram(
   return { step_ms: Number(stepUs) / 1_000, buckets, total }
 }
 
-export interface ValueCount {
-  readonly value: string
-  readonly count: number
-}
-
-/** The most frequent values of a field, '' for the entries without it. */
-function topValues(
+/** The most frequent values of a field, and how many entries match. Those without the field are no value. */
+export async function values(
   reader: LogReader,
   selection: Selection,
+  options: ReadOptions,
   { stored, text, parameters }: FieldSql,
   limit: number,
-  options: ReadOptions,
-): Promise<(ValueCount & { readonly total: number })[]> {
-  // Only different values become texts.
+) {
+  // Only different values become texts, '' for the entries without the field.
   const query = queryOf(
     selection,
     (from) => `SELECT toString(${text('stored')}) AS value, sum(entries) AS count, sum(count) OVER () AS total
       FROM (SELECT ${stored} AS stored, count() AS entries ${from} GROUP BY stored)
       GROUP BY value ORDER BY count DESC, value LIMIT {limit:UInt32}`,
-    { ...parameters, limit },
+    { ...parameters, limit: limit + 1 },
   )
-  return reader.rows(selection.projectId, query, options)
-}
-
-/** The most frequent values of a field, and how many entries match. Those without the field are no value. */
-export async function values(
-  reader: LogReader,
-  selection: Selection,
-  field: FieldSql,
-  limit: number,
-  options: ReadOptions,
-): Promise<{ values: ValueCount[]; total: number }> {
-  const rows = await topValues(reader, selection, field, limit + 1, options)
+  type Row = { value: string; count: number; total: number }
+  const rows = await reader.rows<Row>(selection.projectId, query, options)
   const present = rows.filter(({ value }) => value !== '').slice(0, limit)
   return { values: present.map(({ value, count }) => ({ value, count })), total: rows[0]?.total ?? 0 }
 }
 
 /** The fields of the newest entries, the paths of their metadata included, and how many of them have each. */
-export async function fields(
-  reader: LogReader,
-  selection: Selection,
-  options: ReadOptions,
-): Promise<{ fields: { name: string; count: number }[]; sampled: number }> {
+export async function fields(reader: LogReader, selection: Selection, options: ReadOptions) {
   const columns = entryColumns.map((name) =>
     ['id', 'timestamp', 'received_at'].includes(name) ? `'${name}'` : `if(${name} = '', '', '${name}')`,
   )

@@ -2,7 +2,7 @@ import { problemBody } from '@sluice/access'
 import type { Logger, Readiness } from '@sluice/runtime'
 import { fastify, type FastifyError, type FastifyInstance, type FastifyReply, LogController } from 'fastify'
 import { randomUUID } from 'node:crypto'
-import { type ReadAccess, refuseForeignChange } from './access.ts'
+import { refuseForeignChange } from './access.ts'
 import { type ExplorerFiles, explorerRoutes } from './explorer.ts'
 import { openapiDocument } from './openapi.ts'
 import { type OperatorDependencies, operatorRoutes } from './operator-routes.ts'
@@ -23,8 +23,7 @@ const httpLimits = {
   idleMs: 65_000,
 } as const
 
-export interface AppDependencies extends Omit<QueryDependencies, 'metrics' | 'access'>, OperatorDependencies {
-  readonly access: ReadAccess
+export interface AppDependencies extends QueryDependencies, OperatorDependencies {
   readonly metrics: QueryMetrics
   readonly explorer: ExplorerFiles
   readonly logger: Logger
@@ -96,9 +95,10 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
   })
   const document = openapiDocument()
   app.get('/v1/query/openapi.json', () => document)
-  void app.register(async (scope) => access.addRoutes(scope))
-  void app.register(async (scope) => queryRoutes(scope, dependencies))
+  access.addRoutes(app)
+  queryRoutes(app, dependencies)
+  explorerRoutes(app, dependencies.explorer)
+  // Its hook is only for its own routes.
   void app.register(async (scope) => operatorRoutes(scope, dependencies))
-  void app.register(async (scope) => explorerRoutes(scope, dependencies.explorer))
   return app
 }

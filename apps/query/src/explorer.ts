@@ -1,30 +1,24 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { extname, join, relative, sep } from 'node:path'
+import type { FastifyInstance } from 'fastify'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { extname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 
 interface File {
   readonly type: string
   readonly bytes: Buffer
-  readonly gzipped: Buffer | undefined
+  readonly gzipped: Buffer
 }
 
 /** The explorer's files by their paths. They are in memory: no path of a request is one of the file system. */
 export type ExplorerFiles = ReadonlyMap<string, File>
 
+/** Of what the bundler writes. */
 const types: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.html': 'text/html; charset=utf-8',
-  '.ico': 'image/x-icon',
   '.js': 'text/javascript; charset=utf-8',
-  '.json': 'application/json',
-  '.png': 'image/png',
   '.svg': 'image/svg+xml',
-  '.txt': 'text/plain; charset=utf-8',
-  '.webmanifest': 'application/manifest+json',
-  '.woff2': 'font/woff2',
 }
-const compressed = /^(text|image\/svg|application\/(json|manifest))/
 
 const PAGE = '/index.html'
 /** Names with a hash of the content, as `app-1A2B3C4D.js`. */
@@ -46,15 +40,11 @@ const CONTENT_SECURITY_POLICY = [
 /** Reads the files of a folder. A folder that is missing has none: the explorer is built at the installation. */
 export function readExplorer(folder: string): ExplorerFiles {
   if (!existsSync(folder)) return new Map()
-  const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .map((name) => join(folder, name))
-    .filter((path) => statSync(path).isFile())
   return new Map(
-    paths.map((path) => {
-      const bytes = readFileSync(path)
-      const type = types[extname(path)] ?? 'application/octet-stream'
-      const gzipped = compressed.test(type) ? gzipSync(bytes) : undefined
-      return [`/${relative(folder, path).split(sep).join('/')}`, { type, bytes, gzipped }]
+    readdirSync(folder).map((name) => {
+      const bytes = readFileSync(join(folder, name))
+      const type = types[extname(name)] ?? 'application/octet-stream'
+      return [`/${name}`, { type, bytes, gzipped: gzipSync(bytes) }]
     }),
   )
 }
@@ -69,14 +59,12 @@ export function explorerRoutes(app: FastifyInstance, files: ExplorerFiles): void
       return reply.type('text/plain').send('The explorer is not built. The query API is under /v1/query.\n')
     if (file === undefined) return reply.callNotFound()
     const caching = HASHED.test(path) ? 'public, max-age=31536000, immutable' : 'no-store'
-    void reply.headers({ 'cache-control': caching, 'content-security-policy': CONTENT_SECURITY_POLICY })
-    return sendFile(reply, file, /\bgzip\b/.test(String(request.headers['accept-encoding'])))
+    void reply.type(file.type).headers({
+      'cache-control': caching,
+      'content-security-policy': CONTENT_SECURITY_POLICY,
+      vary: 'accept-encoding',
+    })
+    if (!/\bgzip\b/.test(String(request.headers['accept-encoding']))) return reply.send(file.bytes)
+    return reply.header('content-encoding', 'gzip').send(file.gzipped)
   })
-}
-
-function sendFile(reply: FastifyReply, { type, bytes, gzipped }: File, acceptsGzip: boolean): FastifyReply {
-  void reply.type(type)
-  if (gzipped === undefined) return reply.send(bytes)
-  void reply.header('vary', 'accept-encoding')
-  return acceptsGzip ? reply.header('content-encoding', 'gzip').send(gzipped) : reply.send(bytes)
 }

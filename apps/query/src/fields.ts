@@ -2,6 +2,8 @@ import { namesOf, parseQuery } from '@sluice/query-language'
 
 /** The values of a field in SQL. */
 export interface FieldSql {
+  /** As it is in the request. */
+  readonly name: string
   /** A value as it is stored, '' if an entry does not have the field. Equal values are equal, and others may become equal as `text`. */
   readonly stored: string
   /** A value as text. @param stored the expression of a value as it is stored */
@@ -20,22 +22,22 @@ const converted: Readonly<Record<string, string>> = {
 const PLAIN_NAME = /^[\w.@/-]+$/
 
 /**
- * The field that a query names by this text. A name that is no column is a path in the metadata. Null is no value.
+ * The field that a query names so. A name that is no column is a path in the metadata. Null is no value.
  *
- * @returns undefined if the text names no field
+ * @returns undefined if it names no field
  */
-export function fieldSql(text: string): FieldSql | undefined {
-  const parsed = parseQuery(`${text}:*`)
+export function fieldSql(name: string): FieldSql | undefined {
+  const parsed = parseQuery(`${name}:*`)
   if (!('query' in parsed)) return undefined
   const { query } = parsed
-  if (query.type !== 'term' || query.test.type !== 'exists' || query.end !== text.length + 2) return undefined
+  if (query.type !== 'term' || query.test.type !== 'exists' || query.end !== name.length + 2) return undefined
   const { field } = query
   if (field.type === 'column')
-    return { stored: converted[field.name] ?? field.name, text: (stored) => stored, parameters: {} }
+    return { name, stored: converted[field.name] ?? field.name, text: (stored) => stored, parameters: {} }
   const parameters: Record<string, unknown> = {}
-  const bind = (name: string): string => {
+  const bind = (text: string): string => {
     const parameter = `path${Object.keys(parameters).length}`
-    parameters[parameter] = name
+    parameters[parameter] = text
     return `{${parameter}:String}`
   }
   const paths = namesOf(field.path)
@@ -45,10 +47,11 @@ export function fieldSql(text: string): FieldSql | undefined {
   const any = `arrayFirst(value -> value NOT IN ('', 'null'), [${[first, ...others].join(', ')}])`
   // Names with dots are rare, and to look for one is cheaper than to parse.
   const dotted = paths.slice(1).map((names) => names.at(-1) ?? '')
-  const needles = dotted.map((name) => bind(`"${name}"`)).join(', ')
+  const needles = dotted.map((each) => bind(`"${each}"`)).join(', ')
   const found = `if(multiSearchAny(metadata_text, [${needles}]), ${any}, ${first})`
   return {
-    stored: others.length === 0 ? first : dotted.every((name) => PLAIN_NAME.test(name)) ? found : any,
+    name,
+    stored: others.length === 0 ? first : dotted.every((each) => PLAIN_NAME.test(each)) ? found : any,
     text: (json) =>
       `multiIf(${json} = 'null', '', startsWith(${json}, '"'), JSONExtractString(${json}), ${json})`,
     parameters,

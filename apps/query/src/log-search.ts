@@ -1,7 +1,8 @@
 import { type LogReader, ReadLimitError, type ReadLimit } from '@sluice/clickhouse'
-import type { Listing } from './cursor.ts'
+import type { MonotonicClock } from '@sluice/runtime'
+import type { Listing, Range } from './cursor.ts'
 import { entryJson, type EntryRow, entrySelection } from './entries.ts'
-import { ID_ORDER, queryOf, type Selection } from './selection.ts'
+import { ID_ORDER, queryOf, type Selection, timeOfMs } from './selection.ts'
 import { type Micros, microsOf } from './times.ts'
 
 const searchLimits = {
@@ -26,10 +27,10 @@ export interface Page {
 }
 
 export interface SearchOptions {
-  readonly reader: LogReader
+  readonly reader: Pick<LogReader, 'stream'>
   readonly signal: AbortSignal
   readonly timeMs: number
-  readonly monotonicMs: () => number
+  readonly clock: Pick<MonotonicClock, 'nowMs'>
 }
 
 /**
@@ -42,10 +43,9 @@ export async function readPage(
   { projectId, condition }: Omit<Selection, 'range'>,
   listing: Listing,
   limit: number,
-  { reader, signal, timeMs, monotonicMs }: SearchOptions,
+  { reader, signal, timeMs, clock }: SearchOptions,
 ): Promise<Page> {
-  const endMs = monotonicMs() + timeMs
-  const isNewestFirst = listing.order === 'desc'
+  const endMs = clock.nowMs() + timeMs
   const rows: EntryRow[] = []
   let bytes = 0
   let rest = withinLast(listing)
@@ -57,12 +57,11 @@ export async function readPage(
   // read faster without an order.
   while (rest.fromUs < rest.untilUs) {
     const window = firstWindow(rest, widthUs)
-    const startedMs = monotonicMs()
-    const before = rows.length
+    const startedMs = clock.nowMs()
     const query = queryOf(
       { condition, range: window },
       (from) => `SELECT ${entrySelection} ${from}
-        AND received_at <= fromUnixTimestamp64Milli({receivedUntil:Int64}, 'UTC') ${afterLast(rest)}
+        AND received_at <= ${timeOfMs('receivedUntil')} ${afterLast(rest)}
         ORDER BY timestamp ${listing.order}, ${ID_ORDER} ${listing.order} LIMIT {limit:UInt32}
         SETTINGS optimize_read_in_order = ${isSearched ? 0 : 1}, use_skip_indexes = ${isSearched ? 1 : 0}`,
       {
@@ -87,31 +86,32 @@ export async function readPage(
     } catch (error) {
       if (!(error instanceof ReadLimitError)) throw error
       const canDivide = error.limit !== 'time' && window.untilUs - window.fromUs > searchLimits.windowMinUs
-      if (canDivide && monotonicMs() < endMs) {
-        rows.length = before
+      if (canDivide && clock.nowMs() < endMs) {
+        // What has arrived is the beginning of the rest, in order.
+        rest = withinLast(after(rest, rows.at(-1)))
         widthUs = max((window.untilUs - window.fromUs) / 10n, searchLimits.windowMinUs)
         continue
       }
-      // What has arrived is the beginning of the rest, in order.
       if (!isSearched && rows.length === 0) throw error
       return pageEnd(error.limit)
     }
-    rest = isNewestFirst ? { ...rest, untilUs: window.fromUs } : { ...rest, fromUs: window.untilUs }
+    rest = rest.order === 'desc' ? { ...rest, untilUs: window.fromUs } : { ...rest, fromUs: window.untilUs }
     isSearched = true
-    widthUs *= growth(monotonicMs() - startedMs)
-    if (rest.fromUs < rest.untilUs && monotonicMs() >= endMs) return pageEnd('time')
+    widthUs *= growth(clock.nowMs() - startedMs)
+    if (rest.fromUs < rest.untilUs && clock.nowMs() >= endMs) return pageEnd('time')
   }
   return { rows, rest: undefined, limitedBy: undefined }
+}
 
-  function growth(ms: number): bigint {
-    const { windowMs, growthMax } = searchLimits
-    return BigInt(Math.round(Math.min(Math.max(windowMs / ms, 1), growthMax)))
-  }
+/** How many times as wide the window after one is that took so long. */
+function growth(ms: number): bigint {
+  const { windowMs, growthMax } = searchLimits
+  return BigInt(Math.round(Math.min(Math.max(windowMs / ms, 1), growthMax)))
+}
 
-  function firstWindow({ fromUs, untilUs }: Listing, width: Micros): { fromUs: Micros; untilUs: Micros } {
-    if (untilUs - fromUs <= width) return { fromUs, untilUs }
-    return isNewestFirst ? { fromUs: untilUs - width, untilUs } : { fromUs, untilUs: fromUs + width }
-  }
+function firstWindow({ order, fromUs, untilUs }: Listing, width: Micros): Range {
+  if (untilUs - fromUs <= width) return { fromUs, untilUs }
+  return order === 'desc' ? { fromUs: untilUs - width, untilUs } : { fromUs, untilUs: fromUs + width }
 }
 
 /** The list without what is before its last entry. Those with the same timestamp are left to `afterLast`. */

@@ -3,13 +3,7 @@ import { clickhouseAccessFrom, connectClickHouse, LogReader } from '@sluice/clic
 import { Reporting, RetryRequests } from '@sluice/ops'
 import { Sessions } from '@sluice/projects'
 import { Completeness, ShardCount } from '@sluice/queue'
-import {
-  createLogger,
-  processClock as clock,
-  readSettingsOrExit,
-  runProcess,
-  Semaphore,
-} from '@sluice/runtime'
+import { createLogger, processClock as clock, readSettingsOrExit, runProcess } from '@sluice/runtime'
 import { randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import packageJson from '../package.json' with { type: 'json' }
@@ -20,7 +14,7 @@ import { readExplorer } from './explorer.ts'
 import { Pipeline } from './pipeline.ts'
 import { exportQueries } from './query-metrics.ts'
 import { QuerySlots } from './query-slots.ts'
-import { Tails, tailsLimits } from './tail/tails.ts'
+import { Tails } from './tail/tails.ts'
 
 /** Below the time for which a credential is trusted. */
 const REDIS_TIMEOUT_MS = 1_000
@@ -89,9 +83,6 @@ await runProcess({
     )
     const { metrics, readiness } = reporting
     const slots = new QuerySlots(config.QUERIES_MAX, config.PROJECT_QUERIES_MAX)
-    const stopping = new AbortController()
-    resources.defer(() => stopping.abort())
-    const permits = new Semaphore(tailsLimits.behindMax, stopping.signal)
     const pipeline = resources.stopAtEnd(
       new Pipeline({
         redis,
@@ -104,7 +95,7 @@ await runProcess({
         completePoint,
       }),
     )
-    const tails = new Tails({ reader, completePoint, permits, logger })
+    const tails = new Tails({ reader, completePoint, logger })
     const app = buildApp({
       access: new ReadAccess(authenticator, new Sessions(redis, registryPrefix)),
       reader,

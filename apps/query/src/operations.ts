@@ -9,18 +9,17 @@ import { estimateRows, fields, histogram, values } from './aggregates.ts'
 import { cursorOf, type Listing, parseCursor } from './cursor.ts'
 import { csvHead, entryCsv, entryJson, type EntryRow } from './entries.ts'
 import { type Page, readPage } from './log-search.ts'
-import { invalidParameter, type OperationName, type ParametersOf, type ParsedQuery } from './parameters.ts'
+import { invalidParameter, type OperationName, type ParametersOf } from './parameters.ts'
 import { Problem } from './problems.ts'
 import type { Selection } from './selection.ts'
 import { openStream } from './tail/event-stream.ts'
 import { endOf, parsePosition, type Position } from './tail/position.ts'
 import { type Tails, tailsLimits } from './tail/tails.ts'
-import { Viewer } from './tail/viewer.ts'
 import { isoMs, type Moment, microsOf, resolve, timesAllowed } from './times.ts'
 import { type CompletePoint, findEntry, receivedLate, waitUntilVisible } from './visibility.ts'
 
 export interface OperationDependencies {
-  readonly access: Pick<ReadAccess, 'projectOf'>
+  readonly access: ReadAccess
   readonly reader: LogReader
   readonly completePoint: CompletePoint
   readonly tails: Tails
@@ -46,20 +45,8 @@ export interface Asked<Name extends OperationName = OperationName> extends ReadO
   readonly reply: FastifyReply
 }
 
-interface CommonParameters {
-  readonly query: ParsedQuery
-  readonly from: Moment
-  readonly until: Moment
-  readonly after: string | undefined
-}
-
-/** What an answer is about, and how much of it is final. */
-interface Prepared {
-  readonly selection: Selection
-  readonly completeMs: number | null
-  /** Later than the receipt of everything that the answer must have. */
-  readonly nowMs: number
-}
+/** One with the parameters that several operations have. */
+type AskedEntries = Asked<'fields'>
 
 /** The operations of the query API: each sends the answer to a request. */
 export class Operations implements Record<OperationName, (asked: never) => Promise<FastifyReply>> {
@@ -69,37 +56,31 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
     this.#dependencies = dependencies
   }
 
-  async logs({ project, parameters, reply, signal }: Asked<'logs'>): Promise<FastifyReply> {
-    const { query, cursor, order, limit } = parameters
+  async logs(asked: Asked<'logs'>): Promise<FastifyReply> {
+    const { query, cursor, order, limit } = asked.parameters
     const given = cursor === undefined ? undefined : parseCursor(cursor, query.text)
     if (cursor !== undefined && given === undefined)
       throw invalidParameter('cursor', 'is not one of this query')
-    const { selection, completeMs, nowMs } = await this.#prepare(parameters, project, { signal })
+    const { selection, completeMs, nowMs } = await this.#prepare(asked)
     const listing = given ?? { ...selection.range, order, receivedUntilMs: nowMs }
-    const { rows, rest, limitedBy } = await this.#search(selection, listing, limit, signal)
+    const { rows, rest, limitedBy } = await this.#search(selection, listing, limit, asked.signal)
     const next = rest === undefined ? null : cursorOf(rest, query.text)
-    return sendWithEntries(reply, { entries: entriesJson(rows) }, completeMs, { next, limited_by: limitedBy })
+    const entries = entriesJson(rows)
+    return sendWithEntries(asked.reply, { entries }, completeMs, { next, limited_by: limitedBy })
   }
 
-  async histogram({ project, parameters, reply, signal }: Asked<'histogram'>): Promise<FastifyReply> {
-    const { by, buckets: bucketsMax } = parameters
-    const prepared = await this.#prepare(parameters, project, { signal })
-    const { reader } = this.#dependencies
-    const answer = histogram(reader, prepared.selection, { by, bucketsMax }, { signal })
-    return this.#send(reply, prepared, answer)
+  histogram(asked: Asked<'histogram'>): Promise<FastifyReply> {
+    const { by, buckets: bucketsMax } = asked.parameters
+    return this.#count(asked, (...source) => histogram(...source, { by, bucketsMax }))
   }
 
-  async fields({ project, parameters, reply, signal }: Asked<'fields'>): Promise<FastifyReply> {
-    const prepared = await this.#prepare(parameters, project, { signal })
-    const { reader } = this.#dependencies
-    return this.#send(reply, prepared, fields(reader, prepared.selection, { signal }))
+  fields(asked: Asked<'fields'>): Promise<FastifyReply> {
+    return this.#count(asked, fields)
   }
 
-  async values({ project, parameters, reply, signal }: Asked<'values'>): Promise<FastifyReply> {
-    const { field, limit } = parameters
-    const prepared = await this.#prepare(parameters, project, { signal })
-    const { reader } = this.#dependencies
-    return this.#send(reply, prepared, values(reader, prepared.selection, field, limit, { signal }))
+  values(asked: Asked<'values'>): Promise<FastifyReply> {
+    const { field, limit } = asked.parameters
+    return this.#count(asked, (...source) => values(...source, field, limit))
   }
 
   async context(asked: Asked<'context'>): Promise<FastifyReply> {
@@ -140,23 +121,15 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
     return sendWithEntries(reply, parts, completeMs, { limited_by: older.limitedBy ?? newer.limitedBy })
   }
 
-  async export({ project, parameters, request, reply, signal }: Asked<'export'>): Promise<FastifyReply> {
-    const isCsv = parameters.format === 'csv'
-    const { selection, completeMs, nowMs } = await this.#prepare(parameters, project, { signal })
+  async export(asked: Asked<'export'>): Promise<FastifyReply> {
+    const { format } = asked.parameters
+    const { selection, completeMs, nowMs } = await this.#prepare(asked)
     const all: Listing = { ...selection.range, order: 'asc', receivedUntilMs: nowMs }
-    // An export may outlive the validity of its key.
-    const check = (): Promise<unknown> => this.#dependencies.access.projectOf(request)
-    const entries = this.#allPages(selection, all, signal, check)
-    const lineOf = isCsv ? entryCsv : (row: EntryRow): string => `${entryJson(row)}\n`
-    async function* lines(): AsyncGenerator<string> {
-      if (isCsv) yield csvHead
-      for await (const rows of entries) if (rows.length > 0) yield rows.map(lineOf).join('')
-    }
-    return reply
-      .type(isCsv ? 'text/csv; charset=utf-8' : 'application/x-ndjson')
+    return asked.reply
+      .type(format === 'csv' ? 'text/csv; charset=utf-8' : 'application/x-ndjson')
       .header('sluice-complete-until', isoOf(completeMs) ?? 'unknown')
-      .header('content-disposition', `attachment; filename="logs.${parameters.format}"`)
-      .send(Readable.from(lines(), { objectMode: false }))
+      .header('content-disposition', `attachment; filename="logs.${format}"`)
+      .send(Readable.from(this.#lines(asked, selection, all), { objectMode: false }))
   }
 
   async tail({ project, parameters, request, reply, signal }: Asked<'tail'>): Promise<FastifyReply> {
@@ -165,17 +138,15 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
     const position = await this.#positionOf(request.headers['last-event-id'], from)
     signal.throwIfAborted()
     const matches = matcher(query.query)
-    const viewer = new Viewer({
+    const remove = tails.add(project.id, {
       sink: openStream(reply),
       text: query.text,
       condition: query.condition,
       matches: (row) => matches({ ...row, metadata: row.metadata_text }),
       position,
       check: () => access.projectOf(request),
-      viewers: () => tails.viewers,
     })
-    reply.raw.once('close', () => tails.remove(project.id, viewer))
-    tails.add(project.id, viewer)
+    reply.raw.once('close', remove)
     return reply
   }
 
@@ -200,17 +171,17 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
     return this.#dependencies.completePoint.until().catch(() => null)
   }
 
-  async #prepare(
-    { query, from, until, after }: CommonParameters,
-    { id: projectId }: Project,
-    options: ReadOptions,
-  ): Promise<Prepared> {
+  /** What an answer is about, and how much of it is final. */
+  async #prepare(asked: AskedEntries) {
+    const { query, from, until, after } = asked.parameters
     const { reader, completePoint, clock, wallMs } = this.#dependencies
+    const projectId = asked.project.id
     const receivedMs =
       after === undefined
         ? 0
-        : await waitUntilVisible(reader, completePoint, clock, { projectId, id: after }, options)
+        : await waitUntilVisible(reader, completePoint, clock, { projectId, id: after }, asked)
     const completeMs = await this.#completeUntil()
+    // Later than the receipt of everything that the answer must have.
     const nowMs = Math.max(wallMs(), receivedMs + 1, (completeMs ?? 0) + 1)
     const range = { fromUs: resolve(from, nowMs), untilUs: resolve(until, nowMs) }
     if (range.fromUs >= range.untilUs) throw invalidParameter('from', 'must be before until')
@@ -224,34 +195,37 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
     signal: AbortSignal,
   ): Promise<Page> {
     const { reader, clock, timeMaxMs: timeMs } = this.#dependencies
-    const options = { reader, signal, timeMs, monotonicMs: () => clock.nowMs() }
+    const options = { reader, signal, timeMs, clock }
     return this.#orTooExpensive(
       { ...selection, range: listing },
       readPage(selection, listing, limit, options),
     )
   }
 
-  async *#allPages(
-    selection: Omit<Selection, 'range'>,
+  async *#lines(
+    { parameters: { format }, request, signal }: Asked<'export'>,
+    selection: Selection,
     all: Listing,
-    signal: AbortSignal,
-    check: () => Promise<unknown>,
-  ): AsyncGenerator<readonly EntryRow[]> {
+  ): AsyncGenerator<string> {
+    const lineOf = format === 'csv' ? entryCsv : (row: EntryRow): string => `${entryJson(row)}\n`
+    if (format === 'csv') yield csvHead
     for (let rest: Listing | undefined = all; rest !== undefined;) {
       const page: Page = await this.#search(selection, rest, operationLimits.exportPageRows, signal)
-      yield page.rows
+      if (page.rows.length > 0) yield page.rows.map(lineOf).join('')
       rest = page.rest
-      if (rest !== undefined) await check()
+      // An export may outlive the validity of its key.
+      if (rest !== undefined) await this.#dependencies.access.projectOf(request)
     }
   }
 
-  async #send(
-    reply: FastifyReply,
-    { selection, completeMs }: Prepared,
-    answer: Promise<object>,
+  /** Answers with what is counted of the entries. */
+  async #count(
+    asked: AskedEntries,
+    count: (reader: LogReader, selection: Selection, options: ReadOptions) => Promise<object>,
   ): Promise<FastifyReply> {
-    const counts = await this.#orTooExpensive(selection, answer)
-    return reply.send({ ...counts, complete_until: isoOf(completeMs) })
+    const { selection, completeMs } = await this.#prepare(asked)
+    const counts = await this.#orTooExpensive(selection, count(this.#dependencies.reader, selection, asked))
+    return asked.reply.send({ ...counts, complete_until: isoOf(completeMs) })
   }
 
   /** The problem of a query that is too expensive says what it would read. */
@@ -260,7 +234,10 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
       return await answer
     } catch (error) {
       if (!(error instanceof ReadLimitError)) throw error
-      const rows = await this.#estimate(selection)
+      const { estimateMs: timeMs } = operationLimits
+      const options = { signal: AbortSignal.timeout(timeMs), limits: { timeMs, rowsMax: 0, bytesMax: 0 } }
+      const estimate = estimateRows(this.#dependencies.reader, selection, options)
+      const rows = await estimate.catch(() => undefined)
       const size = rows === undefined ? 'too much' : `about ${rows.toLocaleString('en-US')} entries`
       throw new Problem(
         'query_too_expensive',
@@ -268,16 +245,6 @@ export class Operations implements Record<OperationName, (asked: never) => Promi
           'Narrow the time range, or search for a field with a value instead of a text.',
         { cause: error },
       )
-    }
-  }
-
-  async #estimate(selection: Selection): Promise<number | undefined> {
-    const { estimateMs: timeMs } = operationLimits
-    const options = { signal: AbortSignal.timeout(timeMs), limits: { timeMs, rowsMax: 0, bytesMax: 0 } }
-    try {
-      return await estimateRows(this.#dependencies.reader, selection, options)
-    } catch {
-      return undefined
     }
   }
 }

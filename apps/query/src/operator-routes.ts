@@ -1,4 +1,4 @@
-import { type LogReader, ReadUnavailableError } from '@sluice/clickhouse'
+import type { LogReader } from '@sluice/clickhouse'
 import type { RetryChoice, RetryRequests } from '@sluice/ops'
 import type { MonotonicClock } from '@sluice/runtime'
 import type { FastifyInstance } from 'fastify'
@@ -44,11 +44,9 @@ export function operatorRoutes(app: FastifyInstance, dependencies: OperatorDepen
   let last: { readonly atMs: number; readonly answer: Promise<object> } | undefined
 
   async function readDeadLetters(): Promise<object> {
-    const silence = new AbortController()
-    const noAnswer = new ReadUnavailableError('ClickHouse does not answer')
-    const timer = setTimeout(() => silence.abort(noAnswer), deadLetterLimits.silenceMs)
-    const options = { signal: silence.signal, limits: { timeMs: deadLetterLimits.queryMs } }
-    const query = reader.deadLetters<Group>(groupsOf, options).finally(() => clearTimeout(timer))
+    const { queryMs: timeMs, silenceMs } = deadLetterLimits
+    const options = { signal: AbortSignal.timeout(silenceMs), limits: { timeMs } }
+    const query = reader.deadLetters<Group>(groupsOf, options)
     const [groups, retry] = await Promise.all([query, available(retries.read())])
     return { total: groups.reduce((sum, { count }) => sum + count, 0), groups, retry }
   }

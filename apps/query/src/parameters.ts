@@ -65,26 +65,19 @@ const id: Parameter<string> = {
   read: (text) => (isId(text) ? text : undefined),
 }
 
-interface NamedField extends FieldSql {
-  readonly name: string
-}
-
-const field: Parameter<NamedField> = {
+const field: Parameter<FieldSql> = {
   description: 'A column or a path in the metadata, as in a query.',
   schema: { type: 'string', maxLength: NAME_CHARACTERS_MAX },
-  read: (name) => {
-    const found = name.length > NAME_CHARACTERS_MAX ? undefined : fieldSql(name)
-    return found && { ...found, name }
-  },
+  read: (name) => (name.length > NAME_CHARACTERS_MAX ? undefined : fieldSql(name)),
 }
 
-export interface ParsedQuery {
+interface ParsedQuery {
   readonly text: string
   readonly query: Query
   readonly condition: SqlCondition
 }
 
-const LEVEL: NamedField = { name: 'level', stored: 'level', text: (stored) => stored, parameters: {} }
+const LEVEL: FieldSql = { name: 'level', stored: 'level', text: (stored) => stored, parameters: {} }
 
 /** A path that has several names is long in SQL, and 1,000 characters take ClickHouse 20 ms to plan. It would reject 262,144. */
 const CONDITION_CHARACTERS_MAX = 100_000

@@ -125,12 +125,7 @@ export class Pipeline extends PeriodicTask {
         { at: nowMs, figures },
       ]
     const completeUntil = completeMs === null ? null : isoMs(completeMs)
-    const servers = reading.servers.map(({ server, usedBytes, limitBytes }) => ({
-      server,
-      usedBytes,
-      limitBytes,
-    }))
-    const parts = { shards, processes, servers, history: this.#history }
+    const parts = { shards, processes, servers: reading.servers, history: this.#history }
     return JSON.stringify(forClients({ at: isoMs(nowMs), completeUntil, ...figures, ...parts }))
   }
 

@@ -51,8 +51,8 @@ export class Problem extends HttpProblem<ProblemCode> {
   }
 }
 
-export const retryAfter = (code: ProblemCode, seconds = 1): Problem =>
-  new Problem(code, undefined, { headers: { 'retry-after': String(seconds) } })
+export const retryAfter = (code: ProblemCode): Problem =>
+  new Problem(code, undefined, { headers: { 'retry-after': '1' } })
 
 const invalidBody = /^FST_ERR_CTP_/
 /** TOO_MANY_SIMULTANEOUS_QUERIES, and of a user. */
@@ -61,13 +61,6 @@ const TOO_MANY_QUERIES = new Set(['202', '792'])
 /** ACCESS_DENIED. */
 const FORBIDDEN = '497'
 
-const limitNames = {
-  rows: 'entries to read',
-  bytes: 'bytes to read',
-  time: 'time',
-  memory: 'memory',
-} as const
-
 /** The problem of an error that a handler or Fastify threw. */
 export function queryProblem(
   error: Error & { readonly code?: string },
@@ -75,8 +68,9 @@ export function queryProblem(
   logger: Logger,
 ): HttpProblem<ProblemCode> {
   if (error instanceof ReadLimitError)
-    return new Problem('query_too_expensive', `The query exceeds its limit of ${limitNames[error.limit]}.`)
-  if (error instanceof ReadUnavailableError) {
+    return new Problem('query_too_expensive', `The query exceeds its limit of ${error.limit}.`)
+  // A query that was given up has the error of its signal.
+  if (error instanceof ReadUnavailableError || error.name === 'TimeoutError') {
     logger.warn({ err: error, requestId }, 'ClickHouse does not answer')
     return retryAfter('database_unavailable')
   }

@@ -16,16 +16,13 @@ export class QuerySlots {
     return this.#running
   }
 
-  /** @returns gives the slot back, once @throws Problem `too_many_queries` */
+  /** @returns gives the slot back: it must be called once @throws Problem `too_many_queries` */
   take(projectId: string): () => void {
     const ofProject = this.#byProject.get(projectId) ?? 0
     if (this.#running >= this.#max || ofProject >= this.#projectMax) throw retryAfter('too_many_queries')
     this.#running += 1
     this.#byProject.set(projectId, ofProject + 1)
-    let isTaken = true
     return () => {
-      if (!isTaken) return
-      isTaken = false
       this.#running -= 1
       const rest = (this.#byProject.get(projectId) ?? 1) - 1
       if (rest === 0) this.#byProject.delete(projectId)

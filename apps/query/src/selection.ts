@@ -9,7 +9,8 @@ export interface Selection {
   readonly range: Range
 }
 
-const TIME = (name: string): string => `fromUnixTimestamp64Micro({${name}:Int64}, 'UTC')`
+const timeOfMicros = (parameter: string): string => `fromUnixTimestamp64Micro({${parameter}:Int64}, 'UTC')`
+export const timeOfMs = (parameter: string): string => `fromUnixTimestamp64Milli({${parameter}:Int64}, 'UTC')`
 
 /** ClickHouse sorts UUIDs by their second half. Numbers sort as the text of the ids. */
 export const ID_ORDER = 'toUInt128(id)'
@@ -24,7 +25,7 @@ export function queryOf(
   sql: (from: string) => string,
   parameters: Readonly<Record<string, unknown>> = {},
 ): LogQuery {
-  const where = `AND timestamp >= ${TIME('from')} AND timestamp < ${TIME('until')} AND (${condition.sql})`
+  const where = `AND timestamp >= ${timeOfMicros('from')} AND timestamp < ${timeOfMicros('until')} AND (${condition.sql})`
   return {
     ...(condition.first !== undefined && { first: condition.first }),
     sql: (from) => sql(`${from} ${where}`),

@@ -3,6 +3,7 @@ import { idTimeMs } from '@sluice/rows'
 import type { MonotonicClock } from '@sluice/runtime'
 import { type EntryRow, entrySelection } from './entries.ts'
 import { Problem } from './problems.ts'
+import { timeOfMs } from './selection.ts'
 
 /**
  * Up to when everything can be seen: no entry with `received_at` at or before this time, in ms since 1970, becomes visible later. Null if that
@@ -41,8 +42,7 @@ export async function findEntry(
     {
       // By the time of receipt, which has an index: the timestamp may be any.
       sql: (from) => `SELECT ${entrySelection} ${from} AND id = {id:UUID}
-        AND received_at >= fromUnixTimestamp64Milli({receivedFrom:Int64}, 'UTC')
-        AND received_at <= fromUnixTimestamp64Milli({receivedUntil:Int64}, 'UTC') LIMIT 1`,
+        AND received_at >= ${timeOfMs('receivedFrom')} AND received_at <= ${timeOfMs('receivedUntil')} LIMIT 1`,
       parameters: {
         id,
         receivedFrom: String(Math.max(0, idTimeMs(id) - visibilityLimits.receivedBeforeMs)),

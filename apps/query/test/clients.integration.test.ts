@@ -1,72 +1,36 @@
-import type { ClickHouseClient } from '@sluice/clickhouse'
-import { connect, type Socket } from 'node:net'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { connectAgain, openTestDatabase } from '../../../packages/clickhouse/test/test-database.ts'
-import { QuerySlots } from '../src/query-slots.ts'
-import { store, TestQuery } from './support/test-query.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { type TestQuery, useQueryTests } from './support/test-query.ts'
 
-let clickhouse: ClickHouseClient
-let readers: ClickHouseClient
+const { store, open } = await useQueryTests()
 let api: TestQuery
-let slots: QuerySlots
 let projectId: string
 let key: string
-let sockets: Socket[]
 
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-  readers = await connectAgain(clickhouse, { connectionsMax: 16 })
-})
-afterAll(async () => {
-  await readers.close()
-  await clickhouse.close()
-})
 beforeEach(async () => {
-  slots = new QuerySlots(16, 8)
-  api = new TestQuery(readers, { slots })
-  await api.listen()
-  const made = api.addProject()
-  projectId = made.project.id
-  key = made.key
-  sockets = []
-})
-afterEach(async () => {
-  for (const socket of sockets) socket.destroy()
-  await api.close()
+  api = await open()
+  ;({ projectId, key } = api.addProject())
 })
 
-/** A client that reads nothing until it is resumed. */
-function ask(path: string): Socket {
-  const { hostname, port } = new URL(api.url)
-  const socket = connect(Number(port), hostname).pause()
-  // The server may reset it.
-  socket.on('error', () => undefined)
-  socket.write(`GET /v1/query/${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\n`)
-  sockets.push(socket)
-  return socket
-}
+const ask = (path: string) => api.ask(`/v1/query/${path}`, key)
 
 const connections = (): Promise<number> =>
   new Promise((resolve) => api.app.server.getConnections((_error, count) => resolve(count)))
 
 /** More than the buffers of its connection take. */
 const large = (receivedMs: number): Promise<unknown> =>
-  store(
-    clickhouse,
-    Array.from({ length: 600 }, () => ({ projectId, receivedMs, message: 'x'.repeat(40_000) })),
-  )
+  store(Array.from({ length: 600 }, () => ({ projectId, receivedMs, message: 'x'.repeat(40_000) })))
 
 describe('a client that goes', () => {
   it.each(['logs', 'tail'])('while its key is looked up has no place for %s', async (path) => {
     const { promise, resolve } = Promise.withResolvers<void>()
     api.registry.beforeAnswer = () => promise
-    const socket = ask(path)
+    const client = ask(path)
     await expect.poll(() => api.registry.lookups).toBe(1)
-    socket.destroy()
+    client.leave()
     await expect.poll(connections).toBe(0)
     resolve()
     expect(await api.status(key, 'values', { field: 'level' })).toBe(200)
-    await expect.poll(() => [slots.running, api.tails.viewers]).toEqual([0, 0])
+    await expect.poll(() => [api.slots.running, api.tails.viewers]).toEqual([0, 0])
   })
 
   it('while a tail asks what is complete is no viewer', async () => {
@@ -76,9 +40,9 @@ describe('a client that goes', () => {
       asked += 1
       return promise
     }
-    const socket = ask('tail')
+    const client = ask('tail')
     await expect.poll(() => asked).toBe(1)
-    socket.destroy()
+    client.leave()
     await expect.poll(connections).toBe(0)
     resolve(Date.now())
     expect(await api.status(key, 'logs')).toBe(200)
@@ -92,8 +56,8 @@ describe('a client that reads nothing', () => {
     expect(api.app.server.timeout).toBeGreaterThan(60_000)
     api.app.server.timeout = 300
     ask('logs?limit=1000')
-    await expect.poll(() => slots.running).toBe(1)
-    await expect.poll(() => slots.running, { timeout: 10_000 }).toBe(0)
+    await expect.poll(() => api.slots.running).toBe(1)
+    await expect.poll(() => api.slots.running).toBe(0)
   })
 
   it('keeps no viewer waiting that is behind, and gets every entry once when it reads', async () => {
@@ -101,16 +65,15 @@ describe('a client that reads nothing', () => {
     api.completeMs = receivedMs + 500_000
     await large(receivedMs)
     const from = new Date(receivedMs - 1).toISOString()
-    const silent = Array.from({ length: 5 }, () => ask(`tail?from=${from}`))
+    for (let n = 1; n < 5; n++) ask(`tail?from=${from}`)
+    const client = ask(`tail?from=${from}`)
     await expect.poll(() => api.tails.viewers).toBe(5)
     // All of them wait for their clients.
-    await expect.poll(() => api.queries, { timeout: 20_000 }).toBeGreaterThan(0)
-    const reading = silent.pop()
-    let text = ''
-    reading?.on('data', (chunk) => (text += String(chunk))).resume()
-    await expect.poll(() => /"complete_until":"/.test(text), { timeout: 20_000 }).toBe(true)
-    const ids = text.match(/"id":"[^"]+"/g) ?? []
+    await expect.poll(() => api.queries).toBeGreaterThan(0)
+    client.read()
+    await expect.poll(() => /"complete_until":"/.test(client.text)).toBe(true)
+    const ids = client.text.match(/"id":"[^"]+"/g) ?? []
     expect([ids.length, new Set(ids).size]).toEqual([600, 600])
-    expect(text).not.toContain('skipped')
+    expect(client.text).not.toContain('skipped')
   })
 })

@@ -1,23 +1,11 @@
-import type { ClickHouseClient } from '@sluice/clickhouse'
 import { seededRandom } from '@sluice/harness'
 import { randomUUIDv7 } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openTestDatabase } from '../../../packages/clickhouse/test/test-database.ts'
-import { type Entry, type RowFields, store, TestQuery } from './support/test-query.ts'
+import { afterAll, describe, expect, it } from 'vitest'
+import { type Entry, type RowFields, useQueryTests } from './support/test-query.ts'
 
-let clickhouse: ClickHouseClient
-let api: TestQuery
-
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-  api = new TestQuery(clickhouse)
-  await api.listen()
-})
-afterAll(async () => {
-  await api.close()
-  await clickhouse.close()
-})
+const { store, open } = await useQueryTests()
+const api = await open({}, afterAll)
 
 interface LogsAnswer {
   readonly entries: Entry[]
@@ -81,24 +69,21 @@ async function pages(
 
 describe('logs', () => {
   it('has every entry once over all pages, in order, while others arrive', async () => {
-    const { project, key } = api.addProject()
-    const other = api.addProject()
-    const rows = randomRows(project.id, 700)
-    const entries = await store(clickhouse, rows)
-    await store(clickhouse, randomRows(other.project.id, 50))
-    const expected = newestFirst(entries)
+    const { projectId, key } = api.addProject()
+    const expected = newestFirst(await store(randomRows(projectId, 700)))
+    await store(randomRows(api.addProject().projectId, 50))
     for (const order of ['desc', 'asc']) {
       const found = await pages(key, { ...range, order, limit: '97' }, () =>
-        store(clickhouse, randomRows(project.id, 3, { receivedMs: Date.now() + 60_000 })),
+        store(randomRows(projectId, 3, { receivedMs: Date.now() + 60_000 })),
       )
       expect(found).toEqual(order === 'desc' ? expected : expected.toReversed())
     }
   })
 
   it('copies metadata with integers of any size', async () => {
-    const { project, key } = api.addProject()
+    const { projectId, key } = api.addProject()
     const metadata = String.raw`{"big":123456789012345678901234567890,"a\\":1.50,"n":null}`
-    await store(clickhouse, [{ projectId: project.id, metadata }])
+    await store([{ projectId, metadata }])
     const text = await (await api.get(key, 'logs')).text()
     expect(text).toContain(`"metadata":${metadata}}`)
   })
@@ -123,8 +108,8 @@ const queries: readonly (readonly [text: string, matches: (entry: Entry) => bool
 
 describe('random entries', () => {
   it('are found by each query, in pages and in the sums of a histogram', async () => {
-    const { project, key } = api.addProject()
-    const entries = newestFirst(await store(clickhouse, randomRows(project.id, 500)))
+    const { projectId, key } = api.addProject()
+    const entries = newestFirst(await store(randomRows(projectId, 500)))
     for (const [query, matches] of queries) {
       const expected = entries.filter(matches)
       expect(await pages(key, { ...range, query, limit: '83' })).toEqual(expected)
@@ -160,11 +145,11 @@ describe('random entries', () => {
 
 describe('after', () => {
   it('waits until the entry, and everything that was accepted before it, can be seen', async () => {
-    const { project, key } = api.addProject()
+    const { projectId, key } = api.addProject()
     const id = randomUUIDv7()
     api.completeMs = Date.now() - 1_000
     const waiting = api.json<LogsAnswer>(key, 'logs', { after: id, from: '-1h' })
-    await store(clickhouse, [{ projectId: project.id, id, receivedMs: Date.now() }])
+    await store([{ projectId, id, receivedMs: Date.now() }])
     // It is stored, and something earlier may not be.
     expect(await Promise.race([waiting, sleep(500, 'waits')])).toBe('waits')
     api.completeMs = Date.now() + 10

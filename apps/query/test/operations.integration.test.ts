@@ -1,26 +1,10 @@
-import type { ClickHouseClient } from '@sluice/clickhouse'
 import { randomUUIDv7 } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { connectAgain, openTestDatabase } from '../../../packages/clickhouse/test/test-database.ts'
+import { afterAll, describe, expect, it } from 'vitest'
 import { QuerySlots } from '../src/query-slots.ts'
-import { type Entry, type RowFields, store, TestQuery } from './support/test-query.ts'
+import { type Entry, type RowFields, useQueryTests } from './support/test-query.ts'
 
-let clickhouse: ClickHouseClient
-let readers: ClickHouseClient
-let api: TestQuery
-
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-  readers = await connectAgain(clickhouse, { connectionsMax: 16 })
-  api = new TestQuery(readers)
-  await api.listen()
-})
-afterAll(async () => {
-  await api.close()
-
-  await readers.close()
-  await clickhouse.close()
-})
+const { clickhouse, store, open } = await useQueryTests()
+const api = await open({}, afterAll)
 
 const START = Date.UTC(2026, 0, 1)
 const DAY_MS = 86_400_000
@@ -48,19 +32,11 @@ interface HistogramAnswer {
   readonly total: number
 }
 
+const { projectId, key } = api.addProject()
+const entries = oldestFirst(await store(makeRows(projectId, 600)))
+await store(makeRows(api.addProject().projectId, 100))
+
 describe('a project with entries', () => {
-  let key: string
-  let projectId: string
-  let entries: Entry[]
-
-  beforeAll(async () => {
-    const made = api.addProject()
-    key = made.key
-    projectId = made.project.id
-    entries = oldestFirst(await store(clickhouse, makeRows(projectId, 600)))
-    await store(clickhouse, makeRows(api.addProject().project.id, 100))
-  })
-
   it.each([1, 2, 24, 60, 499, 500])(
     'has a histogram of at most %s buckets whose sums agree',
     async (buckets) => {
@@ -149,9 +125,9 @@ describe('a project with entries', () => {
 
   it('has the entries around a dead letter that was retried, whose id is older than its receipt', async () => {
     const id = '0199cda0-0000-7000-8000-000000000001'
-    const { project, key: itsKey } = api.addProject()
-    await store(clickhouse, [{ projectId: project.id, id }])
-    expect(await api.status(itsKey, 'context', { id })).toBe(200)
+    const its = api.addProject()
+    await store([{ projectId: its.projectId, id }])
+    expect(await api.status(its.key, 'context', { id })).toBe(200)
   })
 
   it('is exported as NDJSON and as CSV, whole and in order', async () => {
@@ -174,13 +150,13 @@ describe('another project', () => {
   it('is never read, whatever id, cursor or parameter is sent', async () => {
     const mine = api.addProject()
     const theirs = api.addProject()
-    const secret = (await store(clickhouse, makeRows(theirs.project.id, 40)))[0]?.id ?? ''
-    const own = await store(clickhouse, makeRows(mine.project.id, 3))
+    const secret = (await store(makeRows(theirs.projectId, 40)))[0]?.id ?? ''
+    const own = await store(makeRows(mine.projectId, 3))
     expect(await api.status(mine.key, 'context', { id: secret })).toBe(404)
     const page: { next: string } = await api.json(theirs.key, 'logs', { ...range, limit: '1' })
     const stolen: { entries: Entry[] } = await api.json(mine.key, 'logs', { ...range, cursor: page.next })
     expect(own.map(({ id }) => id)).toEqual(expect.arrayContaining(stolen.entries.map(({ id }) => id)))
-    expect(await api.status(mine.key, 'logs', { ...range, project: theirs.project.id })).toBe(400)
+    expect(await api.status(mine.key, 'logs', { ...range, project: theirs.projectId })).toBe(400)
   })
 })
 
@@ -211,10 +187,10 @@ describe('a hostile parameter', () => {
   ] as const
 
   it.each(parameters)('of %s, %s, is rejected or a value, and never SQL', async (operation, name) => {
-    const { project, key } = api.addProject()
-    await store(clickhouse, [{ projectId: project.id, message: 'only one' }])
+    const its = api.addProject()
+    await store([{ projectId: its.projectId, message: 'only one' }])
     for (const text of texts) {
-      const response = await api.get(key, operation, {
+      const response = await api.get(its.key, operation, {
         ...(operation === 'values' && { field: 'level' }),
         ...(operation === 'context' && { id: randomUUIDv7() }),
         [name]: text,
@@ -224,7 +200,7 @@ describe('a hostile parameter', () => {
       expect(body.match(/"id":/g)?.length ?? 0).toBeLessThan(2)
     }
     const twice = await fetch(`${api.url}/v1/query/${operation}?${name}=a&${name}=b`, {
-      headers: { authorization: `Bearer ${key}` },
+      headers: { authorization: `Bearer ${its.key}` },
     })
     expect(twice.status).toBe(400)
     await twice.text()
@@ -233,56 +209,62 @@ describe('a hostile parameter', () => {
 
 describe('a query that is too expensive', () => {
   it('is rejected with what it would read, or says what ended it', async () => {
-    const limited = new TestQuery(readers, { limits: { rowsMax: 10 } })
-    await limited.listen()
-    try {
-      const { project, key } = limited.addProject()
-      await store(clickhouse, makeRows(project.id, 600))
-      const histogram = await limited.get(key, 'histogram', range)
-      expect(histogram.status).toBe(422)
-      expect(await histogram.json()).toMatchObject({
-        code: 'query_too_expensive',
-        detail: expect.stringMatching(/would read about [\d,]+ entries.*Narrow/),
-      })
-      const logs = await limited.get(key, 'logs', { ...range, query: 'nowhere' })
-      const answer = (await logs.json()) as { code?: string; limited_by?: string; next?: string }
-      // The first window may be empty, and then the answer has its end.
-      expect(answer.code ?? answer.limited_by).toMatch(/^(query_too_expensive|rows)$/)
-    } finally {
-      await limited.close()
-    }
+    const limited = await open({ limits: { rowsMax: 10 } })
+    const its = limited.addProject()
+    await store(makeRows(its.projectId, 600))
+    const histogram = await limited.get(its.key, 'histogram', range)
+    expect(histogram.status).toBe(422)
+    expect(await histogram.json()).toMatchObject({
+      code: 'query_too_expensive',
+      detail: expect.stringMatching(/would read about [\d,]+ entries.*Narrow/),
+    })
+    const logs = await limited.get(its.key, 'logs', { ...range, query: 'nowhere' })
+    const answer = (await logs.json()) as { code?: string; limited_by?: string; next?: string }
+    // The first window may be empty, and then the answer has its end.
+    expect(answer.code ?? answer.limited_by).toMatch(/^(query_too_expensive|rows)$/)
   })
+})
+
+it('an export ends when its key is revoked', async () => {
+  const fresh = await open()
+  const its = fresh.addProject()
+  await clickhouse.command({
+    query: `INSERT INTO logs (project_id, received_at, timestamp, expires_on, id, message)
+      SELECT {project:String}, now64(3), now64(6) - number / 1000, today() + 9, generateUUIDv7(), repeat('abcdefghij', 100) FROM numbers(50000)`,
+    query_params: { project: its.projectId },
+  })
+  const client = fresh.ask('/v1/query/export?from=-1h', its.key)
+  await expect.poll(() => fresh.queries).toBeGreaterThan(0)
+  // At once: the authenticator has the same record.
+  Object.assign(its.record, { revokedAt: new Date().toISOString() })
+  client.read()
+  await expect.poll(() => fresh.slots.running).toBe(0)
+  expect(client.text.match(/"id":/g) ?? []).not.toHaveLength(50_000)
 })
 
 describe('queries at once', () => {
   it('are limited per project, and end in ClickHouse when their clients go', async () => {
-    const slow = new TestQuery(readers, { slots: new QuerySlots(3, 2) })
-    await slow.listen()
-    try {
-      const { project, key } = slow.addProject()
-      const other = slow.addProject()
-      await clickhouse.command({
-        query: `INSERT INTO logs (project_id, received_at, timestamp, expires_on, id, message)
-          SELECT {project:String}, now64(3), now64(6) - number / 1000, today() + 9, generateUUIDv7(), repeat('abcdefghij', 200) FROM numbers(60000)`,
-        query_params: { project: project.id },
-      })
-      const gone = new AbortController()
-      // An export whose client reads nothing keeps its slot.
-      const open = await Promise.all(
-        [1, 2].map(() => slow.get(key, 'export', { from: '-1h' }, { signal: gone.signal })),
-      )
-      expect(open.map(({ status }) => status)).toEqual([200, 200])
-      const third = await slow.get(key, 'logs')
-      expect([third.status, third.headers.get('retry-after')]).toEqual([429, '1'])
-      await third.text()
-      const page = await slow.metrics.page.text()
-      expect(page).toContain('sluice_query_rejected_total{reason="too_many_queries"} 1\n')
-      expect(page).toContain('sluice_query_requests_total{route="/v1/query/logs",status="429"} 1\n')
-      expect(await slow.status(other.key, 'logs')).toBe(200)
-      gone.abort()
-      await expect.poll(() => slow.status(key, 'logs')).toBe(200)
-    } finally {
-      await slow.close()
-    }
+    const slow = await open({ slots: new QuerySlots(3, 2) })
+    const its = slow.addProject()
+    await clickhouse.command({
+      query: `INSERT INTO logs (project_id, received_at, timestamp, expires_on, id, message)
+        SELECT {project:String}, now64(3), now64(6) - number / 1000, today() + 9, generateUUIDv7(), repeat('abcdefghij', 200) FROM numbers(60000)`,
+      query_params: { project: its.projectId },
+    })
+    const gone = new AbortController()
+    // An export whose client reads nothing keeps its slot.
+    const exports = await Promise.all(
+      [1, 2].map(() => slow.get(its.key, 'export', { from: '-1h' }, { signal: gone.signal })),
+    )
+    expect(exports.map(({ status }) => status)).toEqual([200, 200])
+    const third = await slow.get(its.key, 'logs')
+    expect([third.status, third.headers.get('retry-after')]).toEqual([429, '1'])
+    await third.text()
+    const page = await slow.metrics.page.text()
+    expect(page).toContain('sluice_query_rejected_total{reason="too_many_queries"} 1\n')
+    expect(page).toContain('sluice_query_requests_total{route="/v1/query/logs",status="429"} 1\n')
+    expect(await slow.status(slow.addProject().key, 'logs')).toBe(200)
+    gone.abort()
+    await expect.poll(() => slow.status(its.key, 'logs')).toBe(200)
   })
 })

@@ -6,24 +6,17 @@ import { connectRedis, createLogger, plainRedis, type RedisConnection, redisServ
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, onTestFinished } from 'vitest'
-import { connectAgain, makeRow, openTestDatabase } from '../../../packages/clickhouse/test/test-database.ts'
+import { afterAll, beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest'
+import { connectAgain, makeRow } from '../../../packages/clickhouse/test/test-database.ts'
 import { DeadLetterRetries } from '../../worker/src/dead-letter-retries.ts'
 import { Pipeline } from '../src/pipeline.ts'
-import { TestQuery } from './support/test-query.ts'
+import { foreignHeaders, problemOf, useQueryTests } from './support/test-query.ts'
 
 const logger = createLogger('test', 'silent')
 const prefix = `operator-${randomUUID()}`
-let clickhouse: ClickHouseClient
-let readers: ClickHouseClient
-let redis: RedisConnection
-let pipeline: Pipeline
-let retries: RetryRequests
-let api: TestQuery
-let admin: string
 let nowMs = Date.now()
 
-/** Of an installation in this Redis. */
+/** Of an installation in this Redis. It reads only when it is told to. */
 function openPipeline(connection: RedisConnection): Pipeline {
   const shards = new ShardCount(connection, prefix, 1)
   const options = {
@@ -36,46 +29,31 @@ function openPipeline(connection: RedisConnection): Pipeline {
     completePoint: { until: () => Promise.resolve(nowMs - 500) },
   }
   const gauge = new QueueGauge({ ...options, servers: () => redisServers(connection), memoryBytes: 1e9 })
-  return new Pipeline({ ...options, gauge })
+  const opened = new Pipeline({ ...options, gauge })
+  opened.stop()
+  return opened
 }
 
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-  readers = await connectAgain(clickhouse)
-  redis = connectRedis(inject('services').redisUrl, { failFast: false })
-  pipeline = openPipeline(redis)
-  retries = new RetryRequests(redis, prefix)
-  api = new TestQuery(readers, { pipeline, retries })
-  await api.listen()
-  admin = api.addProject(['read', 'admin']).key
-})
+const { clickhouse, open } = await useQueryTests()
+const redis = connectRedis(inject('services').redisUrl, { failFast: false })
+const pipeline = openPipeline(redis)
+const retries = new RetryRequests(redis, prefix)
+const api = await open({ pipeline, retries }, afterAll)
+const { key: admin } = api.addProject(['read', 'admin'])
+
 beforeEach(async () => {
   await clickhouse.command({ query: 'TRUNCATE TABLE dead_letters' })
   await redis.del(...(await redis.keys(`*${prefix}*`)), 'none')
 })
 afterAll(async () => {
-  pipeline.stop()
-  await api.close()
   await redis.del(...(await redis.keys(`*${prefix}*`)), 'none')
   redis.disconnect()
-  await readers.close()
-  await clickhouse.close()
 })
 
-interface Problem {
-  readonly code: string
-}
 interface Letters {
   readonly total: number
   readonly groups: readonly Record<string, unknown>[]
   readonly retry: Record<string, unknown> | null
-}
-
-/** Answers are shared for two seconds. */
-async function letters(of = api): Promise<Letters> {
-  const answer = await of.get(admin, 'dead-letters')
-  expect(answer.status).toBe(200)
-  return (await answer.json()) as Letters
 }
 
 const ask = (body: unknown, headers: Record<string, string> = {}): Promise<Response> =>
@@ -84,10 +62,6 @@ const ask = (body: unknown, headers: Record<string, string> = {}): Promise<Respo
     headers: { 'content-type': 'application/json', authorization: `Bearer ${admin}`, ...headers },
     body: typeof body === 'string' ? body : JSON.stringify(body),
   })
-
-async function problemOf(response: Response): Promise<[status: number, code: string]> {
-  return [response.status, ((await response.json()) as Problem).code]
-}
 
 interface LetterFields {
   readonly code?: string
@@ -118,11 +92,11 @@ const storedTimes = async (message: string): Promise<number> => {
   return (await result.json()).length
 }
 
-const worker = (): DeadLetterRetries =>
+const worker = (its = clickhouse): DeadLetterRetries =>
   new DeadLetterRetries({
     redis,
     requests: retries,
-    store: new DeadLetterStore(clickhouse),
+    store: new DeadLetterStore(its),
     late: lateInserts(plainRedis(redis), queueNames(prefix)),
     logger,
   })
@@ -130,20 +104,16 @@ const worker = (): DeadLetterRetries =>
 describe('the scope admin', () => {
   it.each(['pipeline', 'dead-letters'])('is needed for %s', async (path) => {
     const reader = api.addProject().key
-    expect(await problemOf(await api.get(reader, path))).toEqual([403, 'forbidden'])
-    expect(await problemOf(await api.get('slk_wrong', path))).toEqual([401, 'unauthorized'])
-    expect(await problemOf(await api.get(admin, path, { project: 'shop' }))).toEqual([
-      400,
-      'invalid_parameter',
-    ])
+    expect(await problemOf(await api.get(reader, path))).toBe('403 forbidden')
+    expect(await problemOf(await api.get('slk_wrong', path))).toBe('401 unauthorized')
+    const given = await api.get(admin, path, { project: 'shop' })
+    expect(await problemOf(given)).toBe('400 invalid_parameter')
   })
 
   it('is needed for a retry, which changes nothing otherwise', async () => {
     const { key } = api.addProject()
-    expect(await problemOf(await ask({ id: randomUUID() }, { authorization: `Bearer ${key}` }))).toEqual([
-      403,
-      'forbidden',
-    ])
+    const asked = await ask({ id: randomUUID() }, { authorization: `Bearer ${key}` })
+    expect(await problemOf(asked)).toBe('403 forbidden')
     expect(await retries.read()).toBeNull()
   })
 })
@@ -151,14 +121,8 @@ describe('the scope admin', () => {
 const reason = (name: string): string => `Constraint \`${name}\` for table logs is violated. Expression: (…)`
 
 describe('a retry', () => {
-  it.each([
-    [{ origin: 'https://evil.example' }],
-    [{ origin: 'null' }],
-    [{ 'sec-fetch-site': 'cross-site' }],
-    [{ 'sec-fetch-site': 'same-site' }],
-  ])('is not begun by another site: %j', async (headers) => {
-    const foreign = await ask({ id: randomUUID() }, headers)
-    expect(await problemOf(foreign)).toEqual([403, 'cross_origin'])
+  it.each(foreignHeaders)('is not begun by another site: %j', async (headers) => {
+    expect(await problemOf(await ask({ id: randomUUID() }, headers))).toBe('403 cross_origin')
     expect(await retries.read()).toBeNull()
   })
 
@@ -174,8 +138,8 @@ describe('a retry', () => {
     '{',
     'null',
   ])('is not begun with body %#', async (body) => {
-    expect(await problemOf(await ask(body))).toEqual([400, 'invalid_body'])
-    expect(await problemOf(await ask(body, { 'content-type': 'text/plain' }))).toEqual([400, 'invalid_body'])
+    expect(await problemOf(await ask(body))).toBe('400 invalid_body')
+    expect(await problemOf(await ask(body, { 'content-type': 'text/plain' }))).toBe('400 invalid_body')
     expect(await retries.read()).toBeNull()
   })
 
@@ -185,7 +149,7 @@ describe('a retry', () => {
       Array.from({ length: 8 }, async () => (await ask({ id: one.id })).status),
     )
     expect(new Set(statuses)).toEqual(new Set([202]))
-    expect(await problemOf(await ask({ id: other.id }))).toEqual([409, 'retry_running'])
+    expect(await problemOf(await ask({ id: other.id }))).toBe('409 retry_running')
     await Promise.all([worker().check(), worker().check(), worker().check()])
     expect(await retries.read()).toEqual({
       choice: { id: one.id },
@@ -230,14 +194,7 @@ describe('a retry', () => {
     expect(await retries.read()).toMatchObject({ state: 'waiting' })
     const closed = await connectAgain(clickhouse, { url: 'http://127.0.0.1:1' })
     onTestFinished(() => closed.close())
-    const failing = new DeadLetterRetries({
-      redis,
-      requests: retries,
-      store: new DeadLetterStore(closed),
-      late: lateInserts(plainRedis(redis), queueNames(prefix)),
-      logger,
-    })
-    await failing.check()
+    await worker(closed).check()
     expect(await retries.read()).toMatchObject({
       state: 'failed',
       reason: expect.stringContaining('ECONNREFUSED') as string,
@@ -258,11 +215,9 @@ describe('dead letters', () => {
     await storeLetter({ code: 'CANNOT_PARSE_TEXT', reason: 'Constraint `secret`' })
     const unreadable = 'the frame cannot be read'
     await storeLetter({ code: 'UNREADABLE_CHUNK', reason: unreadable, project: '' })
-    const fresh = new TestQuery(readers, { pipeline, retries })
-    await fresh.listen()
-    onTestFinished(() => fresh.close())
-    admin = fresh.addProject(['admin']).key
-    const answer = await letters(fresh)
+    // Answers are shared for two seconds.
+    const fresh = await open({ pipeline, retries })
+    const answer = await fresh.json<Letters>(fresh.addProject(['admin']).key, 'dead-letters')
     expect(answer.total).toBe(5)
     expect(
       answer.groups.map(({ code, reason: said, count, projects }) => [code, said, count, projects]),
@@ -280,13 +235,10 @@ describe('dead letters', () => {
       })),
     )
     expect(JSON.stringify(answer)).not.toContain('secret')
-    admin = api.addProject(['read', 'admin']).key
   })
 
   it('cost one query, however many look', async () => {
-    const fresh = new TestQuery(readers, { pipeline, retries })
-    await fresh.listen()
-    onTestFinished(() => fresh.close())
+    const fresh = await open({ pipeline, retries })
     const { key } = fresh.addProject(['admin'])
     await Promise.all(Array.from({ length: 20 }, () => fresh.json(key, 'dead-letters')))
     expect(fresh.queries).toBe(1)
@@ -300,11 +252,22 @@ describe('dead letters', () => {
       new ClickHouseError({ code: '497', type: 'ACCESS_DENIED', message: 'Not enough privileges' }),
     ],
   ])('are not known %s', async (_when, code, error) => {
-    const fresh = new TestQuery({ query: () => Promise.reject(error) }, { pipeline, retries })
-    await fresh.listen()
-    onTestFinished(() => fresh.close())
+    const fresh = await open({ client: { query: () => Promise.reject(error) }, pipeline, retries })
     const { key } = fresh.addProject(['admin'])
-    expect(await problemOf(await fresh.get(key, 'dead-letters'))).toEqual([503, code])
+    expect(await problemOf(await fresh.get(key, 'dead-letters'))).toBe(`503 ${code}`)
+  })
+
+  it('are not known while ClickHouse is silent', async () => {
+    const silence = new AbortController()
+    vi.spyOn(AbortSignal, 'timeout').mockReturnValueOnce(silence.signal)
+    const query: ClickHouseClient['query'] = async ({ abort_signal: signal }) => {
+      silence.abort(new DOMException('the time has passed', 'TimeoutError'))
+      signal?.throwIfAborted()
+      return new Promise(() => undefined)
+    }
+    const fresh = await open({ client: { query }, pipeline, retries })
+    const { key } = fresh.addProject(['admin'])
+    expect(await problemOf(await fresh.get(key, 'dead-letters'))).toBe('503 database_unavailable')
   })
 })
 
@@ -335,17 +298,14 @@ describe('the pipeline', () => {
     const reading = async (): Promise<State> => {
       const before = (await stateOf().catch(() => undefined))?.['at']
       await expect
-        .poll(
-          async () => {
-            pipeline.runNow()
-            return (await stateOf().catch(() => undefined))?.['at'] ?? before
-          },
-          { timeout: 20_000 },
-        )
+        .poll(async () => {
+          pipeline.runNow()
+          return (await stateOf().catch(() => undefined))?.['at'] ?? before
+        })
         .not.toBe(before)
       return stateOf()
     }
-    nowMs += 10_000
+    nowMs += 500_000
     const first = await reading()
     expect(first).toMatchObject({
       backlog: 30,
@@ -353,21 +313,22 @@ describe('the pipeline', () => {
       lag_s: 1.5,
       complete_behind_s: 0.5,
     })
-    nowMs += 10_000
-    await redis.hset(names.totalsKey, { added: 150, inserted: 140, 'dead-lettered': 10 })
-    Object.assign(counts, { accepted: 150, rejected: 24 })
+    await redis.hset(names.totalsKey, { added: 2_600, inserted: 2_590, 'dead-lettered': 10 })
+    Object.assign(counts, { accepted: 2_600, rejected: 1_004 })
     await heartbeat.check()
+    // Last: a reading that is under way would have the new time with the counts from before.
+    nowMs += 500_000
     const second = await reading()
     // A report has its time by the clock of Redis.
     const [about5, about2] = [5, 2].map((rate) => expect.closeTo(rate, 0) as number)
     expect(second).toMatchObject({
       accepted: 5,
-      stored: 8,
+      stored: 5.06,
       dead_lettered: 0,
       rejected: about2,
       backlog: 0,
       shards: [
-        { shard: 0, is_reachable: true, entries: 0, rates: { accepted: 5, stored: 8, dead_lettered: 0 } },
+        { shard: 0, is_reachable: true, entries: 0, rates: { accepted: 5, stored: 5.06, dead_lettered: 0 } },
       ],
       processes: [
         {
@@ -392,20 +353,14 @@ describe('the pipeline', () => {
       const connection = connectRedis(`redis://127.0.0.1:${port}`, { failFast: true, commandTimeoutMs: 100 })
       connection.on('error', () => undefined)
       const broken = openPipeline(connection)
-      const fresh = new TestQuery(readers, {
-        pipeline: broken,
-        retries: new RetryRequests(connection, prefix),
-      })
-      await fresh.listen()
+      const fresh = await open({ pipeline: broken, retries: new RetryRequests(connection, prefix) })
       const { key } = fresh.addProject(['admin'])
       broken.runNow()
       for (const path of ['pipeline', 'dead-letters']) {
         const response = await fresh.get(key, path)
         expect(response.headers.get('retry-after')).toMatch(/^\d$/)
-        expect(await problemOf(response)).toEqual([503, 'queue_unavailable'])
+        expect(await problemOf(response)).toBe('503 queue_unavailable')
       }
-      broken.stop()
-      await fresh.close()
       connection.disconnect()
     }
   })

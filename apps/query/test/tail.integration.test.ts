@@ -1,39 +1,22 @@
-import type { ClickHouseClient } from '@sluice/clickhouse'
 import { randomUUIDv7 } from 'node:crypto'
-import { connect, type Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { connectAgain, openTestDatabase } from '../../../packages/clickhouse/test/test-database.ts'
-import { type Entry, type RowFields, store, TestQuery } from './support/test-query.ts'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { type Entry, problemOf, type RowFields, type TestQuery, useQueryTests } from './support/test-query.ts'
 
-let clickhouse: ClickHouseClient
-let readers: ClickHouseClient
+const { readers, store, open } = await useQueryTests()
 let api: TestQuery
 let projectId: string
 let key: string
-let open: AbortController
 
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-  readers = await connectAgain(clickhouse, { connectionsMax: 16 })
-})
-afterAll(async () => {
-  await readers.close()
-  await clickhouse.close()
-})
 beforeEach(async () => {
-  api = new TestQuery(readers)
-  await api.listen()
-  const made = api.addProject()
-  projectId = made.project.id
-  key = made.key
-  open = new AbortController()
+  await openApi()
+})
+
+/** The query API of the test, with a project. */
+async function openApi(options: Parameters<typeof open>[0] = {}): Promise<void> {
+  api = await open(options)
+  ;({ projectId, key } = api.addProject())
   api.completeMs = Date.now()
-})
-afterEach(async () => {
-  open.abort()
-  await api.close()
-})
+}
 
 interface Event {
   readonly id: string | undefined
@@ -42,57 +25,43 @@ interface Event {
 }
 
 /** The events of a tail, until it is closed. */
-async function* tail(
-  parameters: Record<string, string> = {},
-  lastEventId?: string,
-  signal = open.signal,
-  [of, itsKey] = [api, key] as const,
-): AsyncGenerator<Event> {
-  const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
-  const response = await of.get(itsKey, 'tail', parameters, { headers, signal })
+async function* eventsOf(response: Response): AsyncGenerator<Event> {
   expect(response.headers.get('content-type')).toBe('text/event-stream')
   let text = ''
-  const decoder = new TextDecoder()
-  for await (const chunk of response.body ?? []) {
-    text += decoder.decode(chunk as Uint8Array, { stream: true })
-    for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
-      const fields = Object.fromEntries(
-        text
-          .slice(0, end)
-          .split('\n')
-          .map((line) => line.split(/: (.*)/s)),
-      )
-      text = text.slice(end + 2)
-      yield {
-        id: fields['id'],
-        event: fields['event'] ?? '',
-        data: JSON.parse(fields['data'] ?? '{}') as Event['data'],
-      }
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const events = `${text}${chunk}`.split('\n\n')
+    text = events.pop() ?? ''
+    for (const lines of events) {
+      const fields = Object.fromEntries(lines.split('\n').map((line) => line.split(/: (.*)/s)))
+      const data = JSON.parse(fields['data'] ?? '{}') as Event['data']
+      yield { id: fields['id'], event: fields['event'] ?? '', data }
     }
   }
 }
 
 /** A viewer that reads until it is stopped. */
-function watch(parameters?: Record<string, string>, lastEventId?: string) {
+function watch(parameters: Record<string, string> = {}, lastEventId?: string) {
   const stopping = new AbortController()
+  const stop = () => stopping.abort()
+  onTestFinished(stop)
   const viewer = {
     messages: [] as string[],
     skipped: 0,
     lastId: lastEventId,
     complete: 0,
-    stop: () => stopping.abort(),
+    unknown: 0,
+    stop,
     ended: Promise.resolve(),
   }
   viewer.ended = (async () => {
+    const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
     try {
-      for await (const { id, event, data } of tail(
-        parameters,
-        lastEventId,
-        AbortSignal.any([open.signal, stopping.signal]),
-      )) {
+      const response = await api.get(key, 'tail', parameters, { headers, signal: stopping.signal })
+      for await (const { id, event, data } of eventsOf(response)) {
         viewer.messages.push(...(data.entries ?? []).map(({ message }) => message))
         viewer.skipped += data.count ?? 0
         if (event === 'complete') viewer.complete += 1
+        if (data.complete_until === null) viewer.unknown += 1
         viewer.lastId = id ?? viewer.lastId
       }
     } catch {
@@ -101,6 +70,16 @@ function watch(parameters?: Record<string, string>, lastEventId?: string) {
   })()
   return viewer
 }
+
+/** A viewer that reads nothing until it is told to. */
+async function ask() {
+  const client = api.ask('/v1/query/tail', key)
+  await expect.poll(() => api.tails.viewers).toBe(1)
+  return client
+}
+
+/** How many entries are in the text of a tail. */
+const entriesIn = (text: string): number => text.match(/"id":/g)?.length ?? 0
 
 const numbered = (first: number, count: number, fields: Partial<RowFields> = {}): RowFields[] =>
   Array.from({ length: count }, (_, index) => ({
@@ -120,8 +99,8 @@ describe('a tail', () => {
     const errors = watch({ query: 'level:error' })
     await expect.poll(() => all.complete).toBeGreaterThan(0)
     const receivedMs = (api.completeMs ?? 0) + 50
-    await store(clickhouse, numbered(0, 20, { receivedMs }))
-    await store(clickhouse, numbered(20, 5, { receivedMs, level: 'error' }))
+    await store(numbered(0, 20, { receivedMs }))
+    await store(numbered(20, 5, { receivedMs, level: 'error' }))
     const seen = all.complete
     await expect.poll(() => all.complete).toBeGreaterThan(seen)
     expect(all.messages).toEqual([])
@@ -139,12 +118,14 @@ describe('a tail', () => {
     let timeMs = (api.completeMs ?? 0) + 1
     for (let round = 0; round < 6; round++) {
       const late = numbered(round * 30, 10, { receivedMs: timeMs + 1 })
-      await store(clickhouse, numbered(round * 30 + 10, 20, { receivedMs: timeMs + 2 }))
+      await store(numbered(round * 30 + 10, 20, { receivedMs: timeMs + 2 }))
       // Stored after entries that were received later.
-      await store(clickhouse, late)
+      await store(late)
       timeMs += 2
       api.completeMs = timeMs
-      if (round % 2 === 0) await sleep(300 * round)
+      // Every second one is stopped at once.
+      const wanted = round % 2 === 0 ? (round + 1) * 30 : 0
+      await expect.poll(() => messages.length + viewer.messages.length).toBeGreaterThanOrEqual(wanted)
       viewer.stop()
       await viewer.ended
       messages.push(...viewer.messages)
@@ -161,7 +142,7 @@ describe('a tail', () => {
     await expect.poll(() => viewers.filter(({ complete }) => complete > 0).length).toBe(100)
     const before = api.queries
     const receivedMs = (api.completeMs ?? 0) + 10
-    await store(clickhouse, numbered(0, 10, { receivedMs, level: 'error' }))
+    await store(numbered(0, 10, { receivedMs, level: 'error' }))
     api.completeMs = receivedMs
     await expect.poll(() => viewers.filter(({ messages }) => messages.length === 10).length).toBe(100)
     // One that was under way, and the one with the entries.
@@ -172,7 +153,7 @@ describe('a tail', () => {
     const viewer = watch()
     await expect.poll(() => viewer.complete).toBeGreaterThan(0)
     const receivedMs = (api.completeMs ?? 0) + 500
-    await store(clickhouse, numbered(0, 2_500, { receivedMs }))
+    await store(numbered(0, 2_500, { receivedMs }))
     api.completeMs = receivedMs
     await expect.poll(() => viewer.messages.length + viewer.skipped).toBe(2_500)
     expect(viewer.messages).toHaveLength(1_000)
@@ -182,7 +163,7 @@ describe('a tail', () => {
     const long = Array.from({ length: 12 }, () => 'a.b.c:1..2').join(' OR ')
     const viewers = Array.from({ length: 5 }, (_, index) => watch({ query: `-(${long} OR v${index})` }))
     const receivedMs = (api.completeMs ?? 0) + 1
-    await store(clickhouse, numbered(0, 3, { receivedMs }))
+    await store(numbered(0, 3, { receivedMs }))
     await expect.poll(() => api.tails.viewers).toBe(5)
     api.completeMs = receivedMs
     await expect.poll(() => viewers.map(({ messages }) => messages.length)).toEqual([3, 3, 3, 3, 3])
@@ -193,7 +174,7 @@ describe('a tail', () => {
     const rows = Array.from({ length: 36 }, (_, index) =>
       numbered(index * 50, 50, { receivedMs: startMs + index * 100_000 + 1 }),
     )
-    await store(clickhouse, rows.flat())
+    await store(rows.flat())
     const viewer = watch({}, String(startMs))
     await expect.poll(() => viewer.messages.length, { timeout: 60_000 }).toBe(1_800)
     expect(viewer.messages.toSorted()).toEqual(names(0, 1_800).toSorted())
@@ -208,7 +189,7 @@ describe('a tail', () => {
     const minutes = Array.from({ length: 120 }, (_, second) =>
       numbered(second, 1, { receivedMs: startMs + second * 1_000 + 1 }),
     )
-    await store(clickhouse, minutes.flat())
+    await store(minutes.flat())
     api.completeMs = startMs + 120_000
     await expect.poll(() => viewers.filter(({ messages }) => messages.length === 120).length).toBe(100)
     // Each longer than the one before, of at most two groups.
@@ -216,74 +197,57 @@ describe('a tail', () => {
   })
 
   it('leaves out nothing for a viewer that reads slowly after everything was late', async () => {
-    const { hostname, port } = new URL(api.url)
-    const socket: Socket = connect(Number(port), hostname)
-    socket.write(`GET /v1/query/tail HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\n`)
-    await expect.poll(() => api.tails.viewers).toBe(1)
+    const slow = await ask()
     const prompt = watch()
     await expect.poll(() => prompt.complete).toBeGreaterThan(0)
-    socket.pause()
     const startMs = api.completeMs ?? 0
     const message = 'x'.repeat(20_000)
     const rows = Array.from({ length: 20 }, (_, second) =>
       numbered(0, 50, { receivedMs: startMs + second * 1_000 + 1, message }),
     )
-    await store(clickhouse, rows.flat())
+    await store(rows.flat())
     api.completeMs = startMs + 20_000
     // It does not wait for the other one.
     await expect.poll(() => prompt.messages.length).toBe(1_000)
-    let text = ''
-    socket.on('data', (chunk) => (text += String(chunk)))
-    socket.resume()
-    await expect.poll(() => text.match(/"id":/g)?.length).toBe(1_000)
-    expect(text).not.toContain('event: skipped')
+    slow.read()
+    await expect.poll(() => entriesIn(slow.text)).toBe(1_000)
+    expect(slow.text).not.toContain('event: skipped')
     expect(prompt.skipped).toBe(0)
-    socket.destroy()
   })
 
   it.each(['live', 'behind'])(
     'that is %s goes on after the last entry of an answer that ends with an error',
     async (where) => {
       let failures = 0
-      const failing = new TestQuery({
-        query: (options) => {
-          if (failures >= 3) return readers.query(options)
-          failures += 1
-          // ClickHouse sends a megabyte at a time.
-          const query = `SELECT *, throwIf(message LIKE 'm${failures}00 %') AS failed FROM (${options.query})`
-          const settings = { ...options.clickhouse_settings, max_block_size: '10', max_threads: 1 }
-          return readers.query({ ...options, query, clickhouse_settings: settings })
+      await openApi({
+        client: {
+          query: (options) => {
+            if (failures >= 3) return readers.query(options)
+            failures += 1
+            // ClickHouse sends a megabyte at a time.
+            const query = `SELECT *, throwIf(message LIKE 'm${failures}00 %') AS failed FROM (${options.query})`
+            const settings = { ...options.clickhouse_settings, max_block_size: '10', max_threads: 1 }
+            return readers.query({ ...options, query, clickhouse_settings: settings })
+          },
         },
       })
-      await failing.listen()
-      const { project, key: itsKey } = failing.addProject()
-      failing.completeMs = Date.now()
-      const messages: string[] = []
-      let [skipped, unknown] = [0, 0]
-      const following = (async () => {
-        for await (const { data } of tail({}, undefined, open.signal, [failing, itsKey])) {
-          messages.push(...(data.entries ?? []).map((entry) => entry.message.split(' ', 1)[0] ?? ''))
-          skipped += data.count ?? 0
-          if (data.complete_until === null) unknown += 1
-        }
-      })().catch(() => undefined)
-      await expect.poll(() => failing.tails.viewers).toBe(1)
-      const startMs = failing.completeMs + (where === 'live' ? 1_000 : 60_000)
-      const rows = numbered(0, 400).map((row, n): RowFields => {
-        const message = `m${n} ${'x'.repeat(30_000)}`
-        return { id: row.id ?? '', projectId: project.id, receivedMs: startMs + n, message }
-      })
-      await store(clickhouse, rows)
+      const viewer = watch()
+      await expect.poll(() => api.tails.viewers).toBe(1)
+      const startMs = (api.completeMs ?? 0) + (where === 'live' ? 1_000 : 60_000)
+      const text = 'x'.repeat(30_000)
+      const rows = Array.from({ length: 400 }, (_, n) => ({
+        projectId,
+        receivedMs: startMs + n,
+        message: `m${n} ${text}`,
+      }))
+      await store(rows)
       failures = 0
-      failing.completeMs = startMs + 400
+      api.completeMs = startMs + 400
       // One that is live may read too slowly.
-      await expect.poll(() => messages.length + skipped).toBe(400)
-      expect(new Set(messages).size).toBe(messages.length)
+      await expect.poll(() => viewer.messages.length + viewer.skipped).toBe(400)
+      expect(new Set(viewer.messages).size).toBe(viewer.messages.length)
       expect(failures).toBe(3)
-      expect(unknown).toBeGreaterThan(0)
-      open.abort()
-      await following
-      await failing.close()
+      expect(viewer.unknown).toBeGreaterThan(0)
     },
   )
 
@@ -292,7 +256,7 @@ describe('a tail', () => {
     const viewer = watch()
     await expect.poll(() => viewer.complete).toBeGreaterThan(0)
     const receivedMs = Date.now() + 5
-    await store(clickhouse, numbered(0, 3, { receivedMs }))
+    await store(numbered(0, 3, { receivedMs }))
     api.completeMs = receivedMs
     await expect.poll(() => viewer.messages.length).toBe(3)
   })
@@ -307,34 +271,26 @@ describe('a tail', () => {
 
   it.each(['x', '1.2', '-1', '1.ffffffff', '1'])('does not begin at %s', async (id) => {
     const response = await api.get(key, 'tail', {}, { headers: { 'last-event-id': id } })
-    expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([
-      400,
-      'invalid_parameter',
-    ])
+    expect(await problemOf(response)).toBe('400 invalid_parameter')
   })
 
   it('bounds what waits for a viewer that does not read, and counts what it misses', async () => {
-    const { hostname, port } = new URL(api.url)
-    const socket: Socket = connect(Number(port), hostname)
-    socket.write(`GET /v1/query/tail HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\n`)
-    await expect.poll(() => api.tails.viewers).toBe(1)
-    socket.pause()
+    const client = await ask()
+    const prompt = watch()
+    await expect.poll(() => prompt.complete).toBeGreaterThan(0)
     const message = 'x'.repeat(20_000)
     for (let second = 0; second < 4; second++) {
       const receivedMs = (api.completeMs ?? 0) + 1_000
-      await store(clickhouse, numbered(0, 500, { receivedMs, message }))
+      await store(numbered(0, 500, { receivedMs, message }))
       api.completeMs = receivedMs
-      await sleep(1_100)
+      await expect.poll(() => prompt.messages.length + prompt.skipped).toBe(500 * (second + 1))
     }
-    let text = ''
-    socket.on('data', (chunk) => (text += String(chunk)))
-    socket.resume()
-    const sent = (): number => text.match(/"id":/g)?.length ?? 0
+    client.read()
     const skipped = (): number =>
-      [...text.matchAll(/"count":(\d+)/g)].reduce((sum, [, count]) => sum + Number(count), 0)
-    await expect.poll(() => sent() + skipped()).toBe(2_000)
+      [...client.text.matchAll(/"count":(\d+)/g)].reduce((sum, [, count]) => sum + Number(count), 0)
+    await expect.poll(() => entriesIn(client.text) + skipped()).toBe(2_000)
     expect(skipped()).toBeGreaterThan(0)
-    socket.destroy()
-    await expect.poll(() => api.tails.viewers).toBe(0)
+    client.leave()
+    await expect.poll(() => api.tails.viewers).toBe(1)
   })
 })

@@ -133,6 +133,22 @@ const intercepted = (
     },
   })
 
+it('a row is not sent if its time of receipt is too old after the lookup', async () => {
+  const letter = await storeLetter(textOfRow())
+  let isLate = false
+  const client = intercepted((query, run) => {
+    isLate ||= query.startsWith(`SELECT 1 FROM ${logsTable}`)
+    return run()
+  })
+  const late: LateInserts = (insert) =>
+    insert(() => {
+      if (!isLate) return 0
+      throw new Error('suspended')
+    })
+  await expect(new DeadLetterStore(client).retry([letter], late)).rejects.toThrow('suspended')
+  expect([await storedRows(), await storedLetters()]).toEqual([0, 1])
+})
+
 describe('a dead letter is not removed before its row was found', () => {
   // On one server, a replacement stores it.
   it.each([

@@ -17,7 +17,7 @@ export function define(command: Command, context: Context): void {
       const token = await withRedis(access, (redis) =>
         new Sessions(redis, registryPrefix).createLink(hashApiKey(key)),
       )
-      const link = `${url.replace(/\/+$/, '')}/open?token=${token}`
+      const link = `${url}/open?token=${token}`
       context.browse(link)
       await context.stderr.write(
         'If no browser opens, open this link within two minutes. It can be used once.\n',

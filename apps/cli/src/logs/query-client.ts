@@ -22,9 +22,10 @@ const limits = {
   answerMs: 300_000,
   /** A tail has an event each second. The connection of one that is silent is lost. */
   silenceMs: 20_000,
-  /** Entries usually arrive after a second. They are late until they take half of this again. */
-  lateS: 10,
 } as const
+
+/** Entries can usually be read a second after they are accepted. Those of a tail are late until they take half of this again. */
+export const LATE_S = 10
 
 /** Pauses while the query API is unavailable. It recovers within seconds after a restart. */
 const retryBackoff: Backoff = { baseMs: 200, maxMs: 5_000 }
@@ -85,9 +86,9 @@ export class QueryClient {
           lastId = id ?? lastId
           if (typeof until === 'string') completeMs = Date.parse(until)
           const lagS = (nowMs() - completeMs) / 1_000
-          if (isLate ? lagS > limits.lateS / 2 : lagS <= limits.lateS) continue
+          if (isLate ? lagS > LATE_S / 2 : lagS <= LATE_S) continue
           isLate = !isLate
-          await report(isLate ? `entries are over ${limits.lateS} s late` : 'entries are on time again')
+          await report(isLate ? `entries are over ${LATE_S} s late` : 'entries are on time again')
         }
       } catch (error) {
         if (!(error instanceof QueryError && error.isTransient)) throw error
@@ -126,7 +127,7 @@ export class QueryClient {
     headers = {},
   ): Promise<Response> {
     const { url, key } = this.#access
-    const address = new URL(`${url.replace(/\/+$/, '')}/v1/query/${operation}`)
+    const address = new URL(`${url}/v1/query/${operation}`)
     for (const [name, value] of Object.entries(parameters))
       if (value !== undefined) address.searchParams.set(name, String(value))
     const response = await fetch(address, {

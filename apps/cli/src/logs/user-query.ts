@@ -4,7 +4,7 @@ import { type Flags, httpAccess } from '../service-access.ts'
 import { escapeControls } from '../terminal.ts'
 import { parseTime } from '../times.ts'
 import { zonedTime } from './entry-lines.ts'
-import { type Completeness, QueryClient, QueryError } from './query-client.ts'
+import { type Completeness, LATE_S, QueryClient, QueryError } from './query-client.ts'
 
 /** Options of all commands that read entries. */
 export interface QueryOptions extends Flags {
@@ -25,9 +25,6 @@ export interface UserQuery {
   readonly context: Context
   readonly report: (message: string) => Promise<void>
 }
-
-/** Entries can usually be read a second after they are accepted. */
-const COMPLETE_LAG_MS = 10_000
 
 /** Runs a query until it is answered or interrupted. Shows the errors in its text. */
 export async function withQuery(
@@ -81,7 +78,7 @@ export async function reportGaps(
     await report(`the search ended at its limit of ${limit}, and more may match: pass a shorter range`)
   const lagMs = (until?.epochMilliseconds ?? context.nowMs()) - Date.parse(complete ?? '')
   if (complete === null) await report('it is not known up to which time the entries are complete')
-  else if (lagMs > COMPLETE_LAG_MS)
+  else if (lagMs > LATE_S * 1_000)
     await report(
       `complete up to ${zonedTime(complete, zone)}: entries that were received later may be missing`,
     )

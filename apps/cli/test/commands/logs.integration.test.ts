@@ -1,32 +1,17 @@
-import type { ClickHouseClient } from '@sluice/clickhouse'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { openTestDatabase } from '../../../../packages/clickhouse/test/test-database.ts'
-import { type RowFields, store, TestQuery } from '../../../query/test/support/test-query.ts'
+import { afterAll, expect, test, vi } from 'vitest'
+import { type RowFields, type TestQuery, useQueryTests } from '../../../query/test/support/test-query.ts'
 import { run } from '../../src/run.ts'
 import { fakeContext } from '../fake-context.ts'
 import { jsonLines } from '../installation.ts'
 
-let clickhouse: ClickHouseClient
-let api: TestQuery
-
-beforeAll(async () => {
-  clickhouse = await openTestDatabase()
-  api = new TestQuery(clickhouse)
-  await api.listen()
-})
-afterAll(async () => {
-  await api.close()
-  await clickhouse.close()
-})
+const { store, open } = await useQueryTests()
+const api = await open({}, afterAll)
 
 /** A project, how to store entries of it, and a context with a key that can read it. */
 function projectOf(query: TestQuery) {
-  const { project, key } = query.addProject()
+  const { projectId, key } = query.addProject()
   const add = async (...rows: Omit<RowFields, 'projectId'>[]): Promise<void> => {
-    await store(
-      clickhouse,
-      rows.map((row) => Object.assign({ projectId: project.id }, row)),
-    )
+    await store(rows.map((row) => Object.assign({ projectId }, row)))
     query.completeMs = Date.now()
   }
   return {
@@ -93,9 +78,7 @@ test('logs --id shows the entries around one, and count agrees with them', async
 })
 
 test('logs --follow prints each entry once, through a restart of the query API', async () => {
-  const first = new TestQuery(clickhouse)
-  await first.listen()
-  const { port } = new URL(first.url)
+  const first = await open()
   const { add, context } = projectOf(first)
   await add({ message: 'before' })
   const used = context()
@@ -108,16 +91,12 @@ test('logs --follow prints each entry once, through a restart of the query API',
 
   await first.close()
   await add({ message: 'meanwhile', timestamp: '2001-01-01T00:00:00Z' })
-  const second = new TestQuery(clickhouse)
-  for (const [hash, record] of first.registry.keysByHash) second.registry.keysByHash.set(hash, record)
-  for (const [id, project] of first.registry.projectsById) second.registry.projectsById.set(id, project)
+  const second = await open({ registry: first.registry, port: Number(new URL(first.url).port) })
   second.completeMs = first.completeMs
-  await second.app.listen({ port: Number(port), host: '127.0.0.1' })
   await prints('before', 'new', 'meanwhile')
   used.interrupt()
   expect(await running).toBe(130)
   await prints('before', 'new', 'meanwhile')
   // The tail ends with its viewer.
   await vi.waitFor(() => expect(second.tails.viewers).toBe(0))
-  await second.close()
 })

@@ -2,7 +2,7 @@ import { HttpProblem } from '@sluice/access'
 import { type LogReader, ReadLimitError } from '@sluice/clickhouse'
 import { type Logger, PeriodicTask, processClock, type Semaphore, withTimeout } from '@sluice/runtime'
 import { entryJson, type EntryRow, entrySelection } from '../entries.ts'
-import { ID_ORDER } from '../selection.ts'
+import { ID_ORDER, timeOfMs } from '../selection.ts'
 import type { CompletePoint } from '../visibility.ts'
 import { endOf, isAfter, type Position } from './position.ts'
 import type { Viewer } from './viewer.ts'
@@ -33,7 +33,7 @@ const tailLimits = {
 } as const
 
 export interface TailDependencies {
-  readonly reader: LogReader
+  readonly reader: Pick<LogReader, 'stream'>
   readonly completePoint: CompletePoint
   /** Queries of viewers that are behind, of all projects. */
   readonly permits: Semaphore
@@ -213,8 +213,6 @@ function offerAll(rows: readonly EntryRow[], groups: readonly (readonly Viewer[]
   if (at !== undefined) for (const viewer of groups.flat()) viewer.flush(at)
 }
 
-const time = (name: string): string => `fromUnixTimestamp64Milli({${name}:Int64}, 'UTC')`
-
 /** The entries that one of the groups wants, in the order of their receipt. */
 function entriesAfter(from: Position, untilMs: number, groups: readonly (readonly Viewer[])[]) {
   const parameters: Record<string, unknown> = {
@@ -232,8 +230,8 @@ function entriesAfter(from: Position, untilMs: number, groups: readonly (readonl
   })
   return {
     sql: (source: string) => `SELECT ${entrySelection} ${source}
-      AND received_at >= ${time('fromMs')} AND received_at <= ${time('untilMs')}
-      AND (received_at > ${time('fromMs')} OR ${ID_ORDER} > toUInt128({fromId:UUID}))
+      AND received_at >= ${timeOfMs('fromMs')} AND received_at <= ${timeOfMs('untilMs')}
+      AND (received_at > ${timeOfMs('fromMs')} OR ${ID_ORDER} > toUInt128({fromId:UUID}))
       AND (${wanted.length === 0 ? 'true' : wanted.join(' OR ')}) ORDER BY received_at, ${ID_ORDER}`,
     parameters,
   }

@@ -1,6 +1,7 @@
+import { Semaphore } from '@sluice/runtime'
 import { QuerySlots } from '../query-slots.ts'
 import { ProjectTail, type TailDependencies } from './project-tail.ts'
-import type { Viewer } from './viewer.ts'
+import { Viewer, type ViewerOptions } from './viewer.ts'
 
 export const tailsLimits = {
   /** Viewers of a project in one process, and of all projects. */
@@ -17,38 +18,32 @@ export class Tails {
   readonly #dependencies: TailDependencies
   readonly #projects = new Map<string, ProjectTail>()
   readonly #viewers = new Set<Viewer>()
-  readonly #places = new QuerySlots(tailsLimits.viewersMax, tailsLimits.projectViewersMax)
+  readonly places = new QuerySlots(tailsLimits.viewersMax, tailsLimits.projectViewersMax)
 
-  constructor(dependencies: TailDependencies) {
-    this.#dependencies = dependencies
+  constructor(dependencies: Omit<TailDependencies, 'permits'>) {
+    // Those that wait go on when the viewers before them have gone.
+    const permits = new Semaphore(tailsLimits.behindMax, new AbortController().signal)
+    this.#dependencies = { ...dependencies, permits }
   }
 
   get viewers(): number {
     return this.#viewers.size
   }
 
-  /** @returns gives the place of a viewer back @throws Problem `too_many_queries` if the project, or the process, has none left */
-  takePlace(projectId: string): () => void {
-    return this.#places.take(projectId)
-  }
-
-  add(projectId: string, viewer: Viewer): void {
-    let tail = this.#projects.get(projectId)
-    if (tail === undefined) {
-      tail = new ProjectTail(projectId, this.#dependencies)
-      this.#projects.set(projectId, tail)
-    }
+  /** @returns removes the viewer */
+  add(projectId: string, options: Omit<ViewerOptions, 'viewers'>): () => void {
+    const viewer = new Viewer({ ...options, viewers: () => this.viewers })
+    const tail = this.#projects.get(projectId) ?? new ProjectTail(projectId, this.#dependencies)
+    this.#projects.set(projectId, tail)
     this.#viewers.add(viewer)
     tail.add(viewer)
-  }
-
-  remove(projectId: string, viewer: Viewer): void {
-    this.#viewers.delete(viewer)
-    const tail = this.#projects.get(projectId)
-    tail?.remove(viewer)
-    if (tail?.size !== 0) return
-    tail.stop()
-    this.#projects.delete(projectId)
+    return () => {
+      this.#viewers.delete(viewer)
+      tail.remove(viewer)
+      if (tail.size > 0) return
+      tail.stop()
+      this.#projects.delete(projectId)
+    }
   }
 
   /** Disconnects all viewers. They resume with another process. */

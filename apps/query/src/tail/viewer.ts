@@ -30,7 +30,7 @@ export interface ViewerOptions {
   readonly position: Position
   /** Rejects when the viewer may not see the project any more. */
   readonly check: () => Promise<unknown>
-  /** How many viewers the process has. */
+  /** How many viewers share the memory. */
   readonly viewers: () => number
 }
 

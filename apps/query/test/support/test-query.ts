@@ -2,10 +2,13 @@ import { Authenticator } from '@sluice/access'
 import { authenticatorOptions, FakeRegistry } from '@sluice/access/testing'
 import { type ClickHouseClient, LogReader, type ReadLimits } from '@sluice/clickhouse'
 import { Metrics } from '@sluice/ops'
-import { type Project, type Scope, Sessions } from '@sluice/projects'
-import { createLogger, processClock, Semaphore } from '@sluice/runtime'
+import { type Scope, Sessions } from '@sluice/projects'
+import { createLogger, processClock } from '@sluice/runtime'
 import type { FastifyInstance } from 'fastify'
 import { randomUUID, randomUUIDv7 } from 'node:crypto'
+import { connect } from 'node:net'
+import { afterAll, expect, onTestFinished } from 'vitest'
+import { connectAgain, openTestDatabase } from '../../../../packages/clickhouse/test/test-database.ts'
 import { ReadAccess } from '../../src/access.ts'
 import { buildApp } from '../../src/app.ts'
 import type { ExplorerFiles } from '../../src/explorer.ts'
@@ -46,12 +49,22 @@ function notKnown(): never {
   throw new Problem('queue_unavailable')
 }
 
+const TIME_MAX_MS = 20_000
+
+interface TestQueryOptions extends Partial<Pick<OperatorDependencies, 'pipeline' | 'retries'>> {
+  readonly registry?: FakeRegistry
+  readonly limits?: Partial<ReadLimits>
+  readonly explorer?: ExplorerFiles
+  readonly slots?: QuerySlots
+}
+
 /** The query API with a real ClickHouse. */
 export class TestQuery {
-  readonly registry = new FakeRegistry()
+  readonly registry: FakeRegistry
   readonly redis = new FakeRedis()
   readonly sessions: Sessions
   readonly app: FastifyInstance
+  readonly slots: QuerySlots
   readonly metrics = new Metrics({ app: 'query', version: '0' })
   readonly tails: Tails
   /** How many queries of each project the reader got. */
@@ -59,24 +72,20 @@ export class TestQuery {
   completeMs: number | null = null
   completeUntil: () => Promise<number | null> = async () => this.completeMs
   url = ''
-  readonly #stopping = new AbortController()
 
   constructor(
     clickhouse: Pick<ClickHouseClient, 'query'>,
     {
+      registry = new FakeRegistry(),
       limits,
       explorer = new Map(),
       slots = new QuerySlots(16, 16),
-      timeMaxMs = 20_000,
       pipeline = { read: notKnown },
       retries = { ask: notKnown, read: notKnown },
-    }: Partial<Pick<OperatorDependencies, 'pipeline' | 'retries'>> & {
-      limits?: Partial<ReadLimits>
-      explorer?: ExplorerFiles
-      slots?: QuerySlots
-      timeMaxMs?: number
-    } = {},
+    }: TestQueryOptions = {},
   ) {
+    this.registry = registry
+    this.slots = slots
     const logger = createLogger('test', 'silent')
     const query: ClickHouseClient['query'] = (parameters) => {
       this.queries += 1
@@ -84,11 +93,10 @@ export class TestQuery {
     }
     const reader = new LogReader(
       { query },
-      { timeMs: timeMaxMs, rowsMax: 0, bytesMax: 0, memoryBytesMax: 1e9, ...limits },
+      { timeMs: TIME_MAX_MS, rowsMax: 0, bytesMax: 0, memoryBytesMax: 1e9, ...limits },
     )
     const completePoint = { until: () => this.completeUntil() }
-    const permits = new Semaphore(4, this.#stopping.signal)
-    this.tails = new Tails({ reader, completePoint, permits, logger })
+    this.tails = new Tails({ reader, completePoint, logger })
     const authenticator = new Authenticator(this.registry, { ...authenticatorOptions, scope: 'read' })
     this.sessions = new Sessions(this.redis as unknown as ConstructorParameters<typeof Sessions>[0], 'test')
     this.app = buildApp({
@@ -104,7 +112,7 @@ export class TestQuery {
         tails: this.tails,
         pipeline: { completeBehindS: undefined },
       }),
-      timeMaxMs,
+      timeMaxMs: TIME_MAX_MS,
       explorer,
       wallMs: Date.now,
       clock: processClock,
@@ -115,13 +123,29 @@ export class TestQuery {
   }
 
   /** @returns a new project, and a key with which it can be read */
-  addProject(scopes: readonly Scope[] = ['read']): { project: Project; key: string; keyHash: string } {
-    const project = this.registry.addProject({ id: `p-${randomUUID().slice(0, 8)}` })
-    return { project, ...this.registry.addKey({ projectId: project.id, scopes }) }
+  addProject(scopes: readonly Scope[] = ['read']) {
+    const { id: projectId } = this.registry.addProject({ id: `p-${randomUUID().slice(0, 8)}` })
+    return { projectId, ...this.registry.addKey({ projectId, scopes }) }
   }
 
-  async listen(): Promise<void> {
-    this.url = await this.app.listen({ port: 0, host: '127.0.0.1' })
+  async listen(port = 0): Promise<void> {
+    this.url = await this.app.listen({ port, host: '127.0.0.1' })
+  }
+
+  /** A client that sends a path as it is, and reads nothing until it is told to. It goes at the end of the test. */
+  ask(path: string, key = '') {
+    const { hostname, port } = new URL(this.url)
+    const socket = connect(Number(port), hostname).setEncoding('utf8').pause()
+    // The server may reset it.
+    socket.on('error', () => undefined)
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\n`)
+    onTestFinished(() => void socket.destroy())
+    const client = {
+      text: '',
+      read: () => void socket.on('data', (text: string) => (client.text += text)).resume(),
+      leave: () => void socket.destroy(),
+    }
+    return client
   }
 
   /** A response to a path under `/v1/query/`. */
@@ -149,10 +173,56 @@ export class TestQuery {
   }
 
   async close(): Promise<void> {
-    this.#stopping.abort()
     await this.app.close()
   }
 }
+
+/**
+ * A database with Sluice's tables for the tests of a file, and query APIs that read it. All of it is closed at the end.
+ */
+export async function useQueryTests() {
+  const clickhouse = await openTestDatabase()
+  const readers = await connectAgain(clickhouse, { connectionsMax: 16 })
+  afterAll(async () => {
+    await readers.close()
+    await clickhouse.close()
+  })
+  return {
+    clickhouse,
+    readers,
+    store: (rows: readonly RowFields[]) => store(clickhouse, rows),
+    /** @param atEnd closes it at the end of the test, or with `afterAll` of the file */
+    open: async (
+      {
+        client = readers,
+        port,
+        ...options
+      }: TestQueryOptions & { client?: Pick<ClickHouseClient, 'query'>; port?: number } = {},
+      atEnd: (close: () => Promise<void>) => void = onTestFinished,
+    ): Promise<TestQuery> => {
+      const api = new TestQuery(client, options)
+      await api.listen(port)
+      atEnd(() => api.close())
+      return api
+    },
+  }
+}
+
+/** The status and the code of a response that must be a problem document. */
+export async function problemOf(response: Response): Promise<string> {
+  expect(response.headers.get('content-type')).toMatch(/^application\/problem\+json/)
+  const body = (await response.json()) as { status: number; code: string; requestId: string }
+  expect(body).toMatchObject({ status: response.status, requestId: response.headers.get('x-request-id') })
+  return `${body.status} ${body.code}`
+}
+
+/** What a browser sends with a request of another site. */
+export const foreignHeaders: Record<string, string>[] = [
+  { origin: 'https://evil.example' },
+  { origin: 'null' },
+  { 'sec-fetch-site': 'cross-site' },
+  { 'sec-fetch-site': 'same-site' },
+]
 
 export interface RowFields {
   readonly projectId: string
