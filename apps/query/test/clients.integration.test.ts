@@ -1,5 +1,6 @@
 import type { ClickHouseClient } from '@sluice/clickhouse'
 import { connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { connectAgain, openTestDatabase } from '../../../packages/clickhouse/test/test-database.ts'
 import { QuerySlots } from '../src/query-slots.ts'
@@ -55,6 +56,25 @@ const large = (receivedMs: number): Promise<unknown> =>
     clickhouse,
     Array.from({ length: 600 }, () => ({ projectId, receivedMs, message: 'x'.repeat(40_000) })),
   )
+
+it.each([
+  [
+    'GET /v1/query/logs?query=\u00fcber HTTP/1.1',
+    400,
+    'The URL has a character that must be percent-encoded.',
+  ],
+  ['no HTTP', 400, 'The request is not valid HTTP.'],
+  [`GET /v1/query/logs?query=${'a'.repeat(70_000)} HTTP/1.1`, 431, ''],
+])('rejects what is not HTTP with a problem document', async (line, status, detail) => {
+  const { hostname, port } = new URL(api.url)
+  const socket = connect(Number(port), hostname)
+  sockets.push(socket)
+  socket.write(`${line}\r\nHost: a\r\n\r\n`)
+  const answer = await text(socket)
+  const [head = '', body = ''] = answer.split('\r\n\r\n')
+  expect(head).toContain('content-type: application/problem+json')
+  expect(JSON.parse(body)).toMatchObject({ status, detail: expect.stringContaining(detail) })
+})
 
 describe('a client that goes', () => {
   it.each(['logs', 'tail'])('while its key is looked up has no place for %s', async (path) => {
