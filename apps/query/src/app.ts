@@ -49,10 +49,10 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     http: { maxHeaderSize: httpLimits.headersBytesMax, headersTimeout: httpLimits.requestMs },
-    clientErrorHandler: ({ code = '' }, socket) => {
-      if (!socket.writable) return void socket.destroy()
+    clientErrorHandler: ({ code }, socket) => {
       const problem = new Problem(...(clientErrors[code] ?? (['bad_request'] as const)))
-      socket.end(rawResponse(problem), () => socket.destroy())
+      if (socket.writable) socket.end(rawResponse(problem), () => socket.destroy())
+      else socket.destroy()
     },
     frameworkErrors: (error, request, reply) => void sendError(error, request.id, reply),
   }) as unknown as FastifyInstance

@@ -19,6 +19,9 @@ const converted: Readonly<Record<string, string>> = {
 /** A name that is in the JSON as it is written here: it has no escape. */
 const PLAIN_NAME = /^[\w.@/-]+$/
 
+const firstOf = (values: readonly string[]): string =>
+  `arrayFirst(value -> value NOT IN ('', 'null'), [${values.join(', ')}])`
+
 /**
  * The field that a query names by this text. A name that is no column is a path in the metadata. Null is no value.
  *
@@ -41,8 +44,6 @@ export function fieldSql(text: string): FieldSql | undefined {
   const paths = namesOf(field.path)
   const valuesIn = (json: string): string[] =>
     paths.map((names) => `JSONExtractRaw(${json}, ${names.map(bind).join(', ')})`)
-  const firstOf = (values: readonly string[]): string =>
-    `arrayFirst(value -> value NOT IN ('', 'null'), [${values.join(', ')}])`
   const [first = "''", ...others] = valuesIn('metadata_text')
   const any = firstOf([first, ...others])
   // Names with dots are rare, and to look for one is cheaper than to parse.

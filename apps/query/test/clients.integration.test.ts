@@ -1,6 +1,6 @@
 import type { ClickHouseClient } from '@sluice/clickhouse'
 import { connect, type Socket } from 'node:net'
-import { text } from 'node:stream/consumers'
+import { text as textOf } from 'node:stream/consumers'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { connectAgain, openTestDatabase } from '../../../packages/clickhouse/test/test-database.ts'
 import { QuerySlots } from '../src/query-slots.ts'
@@ -70,7 +70,7 @@ it.each([
   const socket = connect(Number(port), hostname)
   sockets.push(socket)
   socket.write(`${line}\r\nHost: a\r\n\r\n`)
-  const answer = await text(socket)
+  const answer = await textOf(socket)
   const [head = '', body = ''] = answer.split('\r\n\r\n')
   expect(head).toContain('content-type: application/problem+json')
   expect(JSON.parse(body)).toMatchObject({ status, detail: expect.stringContaining(detail) })
