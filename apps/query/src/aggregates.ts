@@ -1,4 +1,5 @@
 import type { LogReader, ReadOptions } from '@sluice/clickhouse'
+import { QUOTED_TEXT } from '@sluice/query-language'
 import { environments, levels, sources } from '@sluice/schema'
 import type { Range } from './cursor.ts'
 import { entryColumns } from './entries.ts'
@@ -9,6 +10,8 @@ import { isoMicros } from './times.ts'
 const aggregateLimits = {
   /** Values of a field that a histogram distinguishes. The others are counted together. */
   histogramValuesMax: 10,
+  /** A longer one is counted with the others: ClickHouse takes parameters of 128 KiB, and a character may become eight bytes. */
+  histogramValueCharactersMax: 1_000,
   /** The newest entries, of which the fields are read. */
   sampleRows: 10_000,
   /** Fields of the answer. */
@@ -61,9 +64,10 @@ export async function histogram(
   { by, bucketsMax }: { by: FieldSql; bucketsMax: number },
 ) {
   const { projectId, range } = selection
+  const { histogramValuesMax, histogramValueCharactersMax } = aggregateLimits
   const frequent = async (): Promise<string[]> => {
-    const { values: found } = await values(reader, selection, options, by, aggregateLimits.histogramValuesMax)
-    return found.map(({ value }) => value)
+    const { values: found } = await values(reader, selection, options, by, histogramValuesMax)
+    return found.map(({ value }) => value).filter((value) => value.length <= histogramValueCharactersMax)
   }
   const known = ['', ...(smallFields.get(by.name) ?? (await frequent()))]
   const stepUs = stepOf(range, bucketsMax)
@@ -127,6 +131,9 @@ export async function values(
   return { values: present.map(({ value, count }) => ({ value, count })), total: rows[0]?.total ?? 0 }
 }
 
+/** What the column `metadata` is without the values that it loses with all others: a path that is named twice, and some long numbers. */
+const METADATA = `assumeNotNull(accurateCastOrNull(if(isValidJSON(metadata_text), metadata_text, ${QUOTED_TEXT}), 'JSON(max_dynamic_paths = 256)'))`
+
 /** The fields of the newest entries, the paths of their metadata included, and how many of them have each. */
 export async function fields(reader: LogReader, selection: Selection, options: ReadOptions) {
   const columns = entryColumns.map((name) =>
@@ -135,9 +142,10 @@ export async function fields(reader: LogReader, selection: Selection, options: R
   const query = queryOf(
     selection,
     (from) => `SELECT name, count() AS count
-      FROM (SELECT ${['metadata', ...entryColumns].join(', ')} ${from} ORDER BY timestamp DESC LIMIT {sample:UInt32})
-      ARRAY JOIN arrayConcat([${columns.join(', ')}], arrayMap(path -> concat('metadata.', path), JSONAllPaths(metadata))) AS name
-      WHERE name != '' GROUP BY name ORDER BY count DESC, name LIMIT {fieldsMax:UInt32}`,
+      FROM (SELECT ${['metadata_text', ...entryColumns].join(', ')} ${from} ORDER BY timestamp DESC LIMIT {sample:UInt32})
+      ARRAY JOIN arrayConcat([${columns.join(', ')}], arrayMap(path -> concat('metadata.', path), JSONAllPaths(${METADATA}))) AS name
+      WHERE name != '' GROUP BY name ORDER BY count DESC, name LIMIT {fieldsMax:UInt32}
+      SETTINGS type_json_skip_duplicated_paths = 1`,
     { sample: aggregateLimits.sampleRows, fieldsMax: aggregateLimits.fieldsMax },
   )
   const rows = await reader.rows<{ name: string; count: number }>(selection.projectId, query, options)

@@ -1,4 +1,4 @@
-import { problemBody } from '@sluice/access'
+import { clientErrors, problemBody, rawResponse } from '@sluice/access'
 import type { Logger, Readiness } from '@sluice/runtime'
 import { fastify, type FastifyError, type FastifyInstance, type FastifyReply, LogController } from 'fastify'
 import { randomUUID } from 'node:crypto'
@@ -48,6 +48,11 @@ export function buildApp(dependencies: AppDependencies): FastifyInstance {
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     http: { maxHeaderSize: httpLimits.headersBytesMax, headersTimeout: httpLimits.requestMs },
+    clientErrorHandler: ({ code }, socket) => {
+      const problem = new Problem(...(clientErrors[code] ?? (['bad_request'] as const)))
+      if (socket.writable) socket.end(rawResponse(problem), () => socket.destroy())
+      else socket.destroy()
+    },
     frameworkErrors: (error, request, reply) => void sendError(error, request.id, reply),
   }) as unknown as FastifyInstance
 

@@ -1,4 +1,4 @@
-import { namesOf, parseQuery } from '@sluice/query-language'
+import { namesOf, needlesOf, parseQuery, QUOTED_TEXT } from '@sluice/query-language'
 
 /** The values of a field in SQL. */
 export interface FieldSql {
@@ -21,6 +21,9 @@ const converted: Readonly<Record<string, string>> = {
 /** A name that is in the JSON as it is written here: it has no escape. */
 const PLAIN_NAME = /^[\w.@/-]+$/
 
+const firstOf = (values: readonly string[]): string =>
+  `arrayFirst(value -> value NOT IN ('', 'null'), [${values.join(', ')}])`
+
 /**
  * The field that a query names so. A name that is no column is a path in the metadata. Null is no value.
  *
@@ -41,17 +44,20 @@ export function fieldSql(name: string): FieldSql | undefined {
     return `{${parameter}:String}`
   }
   const paths = namesOf(field.path)
-  const [first = "''", ...others] = paths.map(
-    (names) => `JSONExtractRaw(metadata_text, ${names.map(bind).join(', ')})`,
-  )
-  const any = `arrayFirst(value -> value NOT IN ('', 'null'), [${[first, ...others].join(', ')}])`
+  const valuesIn = (json: string): string[] =>
+    paths.map((names) => `JSONExtractRaw(${json}, ${names.map(bind).join(', ')})`)
+  const [first = "''", ...others] = valuesIn('metadata_text')
+  const any = firstOf([first, ...others])
   // Names with dots are rare, and to look for one is cheaper than to parse.
   const dotted = paths.slice(1).map((names) => names.at(-1) ?? '')
   const needles = dotted.map((each) => bind(`"${each}"`)).join(', ')
   const found = `if(multiSearchAny(metadata_text, [${needles}]), ${any}, ${first})`
+  const read = others.length === 0 ? first : dotted.every((each) => PLAIN_NAME.test(each)) ? found : any
+  const isNamed = needlesOf(field.path.slice(-1))?.map(bind).join(', ') ?? "''"
   return {
     name,
-    stored: others.length === 0 ? first : dotted.every((each) => PLAIN_NAME.test(each)) ? found : any,
+    // ClickHouse reads nothing of a text with a number beyond 64 bits.
+    stored: `arrayMap(r -> if(r = '' AND multiSearchAny(metadata_text, [${isNamed}]), ${firstOf(valuesIn(QUOTED_TEXT))}, r), [${read}])[1]`,
     text: (json) =>
       `multiIf(${json} = 'null', '', startsWith(${json}, '"'), JSONExtractString(${json}), ${json})`,
     parameters,

@@ -28,7 +28,7 @@ function moment(description: string, usual: string): Parameter<Moment> {
   const value = parseMoment(usual) ?? { fromNowMs: 0 }
   return {
     description: `${description} ISO 8601, or relative to now: \`-15m\`, \`-1h\`, \`-7d\`, \`now\`.`,
-    schema: { type: 'string', default: usual },
+    schema: { type: 'string', default: usual, examples: ['-15m', '2026-11-24', '2026-11-24T10:00:00Z'] },
     read: parseMoment,
     absent: { value },
   }
@@ -203,7 +203,8 @@ export function readParameters<P extends Parameters>(
   return Object.fromEntries(values) as ValuesOf<P>
 }
 
-function expectation({ enum: choices, minimum, maximum, format }: JsonObject): string {
+function expectation({ enum: choices, minimum, maximum, format, examples }: JsonObject): string {
+  if (Array.isArray(examples)) return `a time from 1970 to 2261, such as ${examples.join(', ')}`
   if (Array.isArray(choices)) return `one of ${choices.join(', ')}`
   if (typeof minimum === 'number') return `an integer from ${minimum} to ${Number(maximum)}`
   return format === 'uuid' ? 'the id of an entry' : 'valid: see the documentation'

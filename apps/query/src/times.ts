@@ -1,4 +1,4 @@
-import { parseTimestamp } from '@sluice/rows'
+import { periodOf } from '@sluice/query-language'
 
 /** Microseconds since 1970, as ClickHouse stores timestamps. Those after 2255 exceed the integers of a number. */
 export type Micros = bigint
@@ -19,18 +19,18 @@ const unitsMs: Readonly<Record<string, number>> = {
   w: 604_800_000,
 }
 
-/** @returns undefined if the text is neither ISO 8601 of the years 1970–2261, nor `now`, nor like `-15m` */
+/** @returns undefined if the text is neither a date or time of the years 1970–2261, nor `now`, nor like `-15m` */
 export function parseMoment(given: string): Moment | undefined {
   // A plus sign that is not encoded in a URL.
   const text = given.replace(' ', '+')
   if (text === 'now') return { fromNowMs: 0 }
   const [, count, unit = ''] = RELATIVE.exec(text) ?? []
   if (count !== undefined) return { fromNowMs: Number(count) * (unitsMs[unit] ?? 0) }
-  const time = parseTimestamp(text)
-  return time === undefined ? undefined : { us: microsOf(time) }
+  const period = periodOf(text)
+  return period && { us: microsOf(period.start) }
 }
 
-/** @param time UTC with a fraction or without, as `parseTimestamp` and ClickHouse return it */
+/** @param time UTC with a fraction or without, as queries and ClickHouse have it */
 export function microsOf(time: string): Micros {
   const [, seconds = '', fraction = ''] = /^(.{19})(?:\.(\d+))?Z?$/.exec(time) ?? []
   const epochMs = Date.parse(`${seconds.replace(' ', 'T')}Z`)

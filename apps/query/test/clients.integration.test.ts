@@ -1,3 +1,5 @@
+import { connect } from 'node:net'
+import { text as textOf } from 'node:stream/consumers'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type TestQuery, useQueryTests } from './support/test-query.ts'
 
@@ -19,6 +21,24 @@ const connections = (): Promise<number> =>
 /** More than the buffers of its connection take. */
 const large = (receivedMs: number): Promise<unknown> =>
   store(Array.from({ length: 600 }, () => ({ projectId, receivedMs, message: 'x'.repeat(40_000) })))
+
+it.each([
+  [
+    'GET /v1/query/logs?query=\u00fcber HTTP/1.1',
+    400,
+    'The URL has a character that must be percent-encoded.',
+  ],
+  ['no HTTP', 400, 'The request is not valid HTTP.'],
+  [`GET /v1/query/logs?query=${'a'.repeat(70_000)} HTTP/1.1`, 431, ''],
+])('rejects what is not HTTP with a problem document', async (line, status, detail) => {
+  const { hostname, port } = new URL(api.url)
+  const socket = connect(Number(port), hostname)
+  socket.write(`${line}\r\nHost: a\r\n\r\n`)
+  const answer = await textOf(socket)
+  const [head = '', body = ''] = answer.split('\r\n\r\n')
+  expect(head).toContain('content-type: application/problem+json')
+  expect(JSON.parse(body)).toMatchObject({ status, detail: expect.stringContaining(detail) })
+})
 
 describe('a client that goes', () => {
   it.each(['logs', 'tail'])('while its key is looked up has no place for %s', async (path) => {

@@ -146,6 +146,43 @@ function withoutAbsent<T extends object>(entry: T): T {
   ) as T
 }
 
+describe('metadata of which ClickHouse alone reads nothing', () => {
+  it.each([
+    ['a number beyond 64 bits', '"n":123456789012345678901234567890'],
+    ['a number beyond floats, and a text with one', String.raw`"n":1e400,"s":"\",:12345678901234567890"`],
+    ['a path that it names twice', '"a.b":1,"a":{"b":2}'],
+  ])('has its fields and values, with %s', async (_what, members) => {
+    const own = api.addProject()
+    await store([{ projectId: own.projectId, metadata: `{"user":{"id":"ann"},${members}}` }])
+    const field = 'user.id'
+    const values = { values: [{ value: 'ann', count: 1 }] }
+    expect(await api.json(own.key, 'values', { field })).toMatchObject(values)
+    const bucket = { counts: { ann: 1 } }
+    expect(await api.json(own.key, 'histogram', { by: field, buckets: '1' })).toMatchObject({
+      buckets: [bucket],
+    })
+    const fields = expect.arrayContaining([{ name: 'metadata.user.id', count: 1 }])
+    expect(await api.json(own.key, 'fields')).toMatchObject({ fields })
+  })
+})
+
+it('counts entries with long values', async () => {
+  const own = api.addProject()
+  const messages = Array.from({ length: 12 }, (_, index) => `${index}${'é'.repeat(65_000)}`)
+  await store([...messages, 'short'].map((message) => ({ projectId: own.projectId, message })))
+  const answer = await api.json(own.key, 'histogram', { by: 'message', buckets: '1' })
+  expect(answer).toMatchObject({ buckets: [{ other: 13 }], total: 13 })
+})
+
+it('takes dates, and says what a time is', async () => {
+  const own = api.addProject()
+  await store([{ projectId: own.projectId, timestamp: '2026-01-01T00:00:00.000000Z' }])
+  const answer = await api.json(own.key, 'histogram', { from: '2026-01-01', until: '2026-01-02' })
+  expect(answer).toMatchObject({ total: 1 })
+  const problem = await (await api.get(own.key, 'logs', { from: 'monday' })).json()
+  expect(problem).toMatchObject({ detail: expect.stringContaining('such as -15m, 2026-11-24') })
+})
+
 describe('another project', () => {
   it('is never read, whatever id, cursor or parameter is sent', async () => {
     const mine = api.addProject()

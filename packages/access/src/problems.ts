@@ -1,4 +1,5 @@
 import { ClockError, type Logger } from '@sluice/runtime'
+import { randomUUID } from 'node:crypto'
 
 /** An error that an API returns. The detail is there if it is usually the same. */
 export interface ProblemKind {
@@ -104,6 +105,21 @@ export function problemBody(
   })
 }
 
+/** A whole response, for what Node's parser of HTTP rejected. The connection ends with it. */
+export function rawResponse(problem: HttpProblem): string {
+  const requestId = randomUUID()
+  const body = problemBody(problem, requestId)
+  const headers = {
+    'content-type': 'application/problem+json',
+    'x-request-id': requestId,
+    ...problem.headers,
+    'content-length': Buffer.byteLength(body),
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${problem.status} ${problem.title}\r\n${lines.join('')}\r\n${body}`
+}
+
 /** The problems that errors of a client become, by the code of the error. The detail is there if it is not the usual one. */
 export const clientErrors: Readonly<Record<string, readonly [code: CommonProblemCode, detail?: string]>> = {
   FST_ERR_BAD_URL: ['bad_request', 'The path of the URL cannot be decoded.'],
@@ -112,6 +128,7 @@ export const clientErrors: Readonly<Record<string, readonly [code: CommonProblem
   // A client that disconnects during its upload is not a fault of the server, and it will not read the response.
   ECONNRESET: ['bad_request', 'The body is incomplete.'],
   // Of the parser of HTTP.
+  HPE_INVALID_URL: ['bad_request', 'The URL has a character that must be percent-encoded.'],
   HPE_HEADER_OVERFLOW: ['headers_too_large'],
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout'],
 }

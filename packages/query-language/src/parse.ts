@@ -42,7 +42,7 @@ const NAME_PART = /"(?:[^"\\]|\\.)+"|[^.":]+/gs
 const NOT_A_VALUE = /[:\\]|\/\//y
 /** A hyphen before anything else is text: `--verbose`, `->`, `a - b`. */
 const NEGATION = /-(?=[^\s)>-])/y
-const RANGE = /^(-?\d.*?)\.\.(.*)$/s
+const RANGE = /^(.+?)\.\.(.*)$/s
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i
 const MESSAGE: Field = { type: 'column', name: 'message' }
 const ESCAPES: Readonly<Record<string, string>> = { '"': '"', '\\': '\\', n: '\n', r: '\r', t: '\t' }
@@ -204,6 +204,7 @@ class Parser {
       return this.#error(start + star, 'Only the end of a value can be *. Quote text that has one: "a*b".')
     if (star !== -1) return this.#checked(kind, { type: 'prefix', text: text.slice(0, -1) }, start)
     const [, from, to] = (isNamed && RANGE.exec(text)) || []
+    const isOrdered = kind === 'level' ? isLevel : isNumberOrTime
     if (from !== undefined && to !== undefined && isOrdered(from) && (to === '' || isOrdered(to))) {
       if (to === '') return this.#error(this.#at, 'Expected the end of the range, as in 400..499, or >=400.')
       const range: Test = {
@@ -322,7 +323,8 @@ class Parser {
 const rankOf = (level: string): number => (levels as readonly string[]).indexOf(level.toLowerCase())
 
 /** Whether a text can begin or end a range without quotes. */
-const isOrdered = (text: string): boolean => isNumber(text) || periodOf(text) !== undefined
+const isNumberOrTime = (text: string): boolean => isNumber(text) || periodOf(text) !== undefined
+const isLevel = (text: string): boolean => rankOf(text) !== -1
 
 function joined(type: 'and' | 'or', operands: readonly Query[]): Query {
   const [first] = operands

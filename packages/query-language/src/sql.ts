@@ -129,7 +129,7 @@ const escaped = (pattern: string): string => pattern.replaceAll('\\', '\\\\')
 const TOKENS = String.raw`"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*|[^"0-9-]+|-`
 
 /** `metadata_text` with numbers as strings if they are beyond what ClickHouse's parser takes. It takes no text that has one. */
-const QUOTED_TEXT =
+export const QUOTED_TEXT =
   `arrayStringConcat(arrayMap(t -> if(match(t, '^-?[0-9]') AND NOT isValidJSON(t), concat('"', t, '"'), t), ` +
   `extractAll(metadata_text, '${escaped(TOKENS)}')))`
 

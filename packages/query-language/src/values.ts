@@ -28,9 +28,12 @@ export function numberText(source: string): string {
   return Object.is(value, -0) ? '-0' : String(value).replace('e+', 'e')
 }
 
-/** What a value in the metadata may be, to equal one of these texts: 4.0 is also 4. */
+const formsOf = (number: string): string[] =>
+  Number(number) === 0 ? [number, '0', '-0'] : [number, numberText(number)]
+
+/** What a value in the metadata may be, to equal one of these texts: 4.0 is also 4, and 0 is also -0. */
 export function equalTexts(texts: readonly string[]): string[] {
-  return [...new Set(texts.flatMap((text) => (isNumber(text) ? [text, numberText(text)] : [text])))]
+  return [...new Set(texts.flatMap((text) => (isNumber(text) ? formsOf(text) : [text])))]
 }
 
 const digitsLimits = {

@@ -53,6 +53,7 @@ describe('a query', () => {
     ['- a -> --b', '(message:"-" message:"a" message:"->" message:"--b")'],
     ['f:(a OR -b:c >=4)', '("f":="a" OR (NOT "f":="b:c" "f":>="4"))'],
     ['f:a..b', '"f":="a..b"'],
+    ['f:warn..error', '"f":="warn..error"'],
     ['f:-5..-1', '"f":>="-5"<="-1"'],
     ['f:=a*', '"f":="a*"'],
     ['metadata.level:x', '"level":="x"'],

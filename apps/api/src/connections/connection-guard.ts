@@ -1,9 +1,8 @@
-import { problemBody } from '@sluice/access'
+import { rawResponse } from '@sluice/access'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
-import { randomUUID } from 'node:crypto'
-import { parserProblem, Problem, type ProblemCode, problems } from '../problems.ts'
+import { parserProblem, Problem, type ProblemCode } from '../problems.ts'
 import { Turns } from '../turns.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import { currentResponse, type HttpSocket, stopReading } from './http-server.ts'
@@ -92,19 +91,8 @@ export class ConnectionGuard {
   }
 
   #reject(socket: Socket, problem: Problem): void {
-    const { status, title } = problems[problem.code]
-    const requestId = randomUUID()
-    const body = problemBody(problem, requestId)
-    const headers = {
-      'content-type': 'application/problem+json',
-      'x-request-id': requestId,
-      ...problem.headers,
-      'content-length': Buffer.byteLength(body),
-      connection: 'close',
-    }
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
     this.#onRejected(problem.code)
-    socket.end(`HTTP/1.1 ${status} ${title}\r\n${lines.join('')}\r\n${body}`)
+    socket.end(rawResponse(problem))
     this.#linger(socket)
   }
 
