@@ -57,7 +57,7 @@ export function fieldSql(name: string): FieldSql | undefined {
   return {
     name,
     // ClickHouse reads nothing of a text with a number beyond 64 bits.
-    stored: `arrayMap(r -> if(r = '' AND multiSearchAny(metadata_text, [${isNamed}]), ${firstOf(valuesIn(QUOTED_TEXT))}, r), [${read}])[1]`,
+    stored: `if((${read}) = '' AND multiSearchAny(metadata_text, [${isNamed}]) AND NOT isValidJSON(metadata_text), ${firstOf(valuesIn(QUOTED_TEXT))}, ${read})`,
     text: (json) =>
       `multiIf(${json} = 'null', '', startsWith(${json}, '"'), JSONExtractString(${json}), ${json})`,
     parameters,
