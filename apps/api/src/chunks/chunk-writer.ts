@@ -328,11 +328,12 @@ export class ChunkWriter {
     const { span, records, sinceMs, stored } = gathering
     lane.addsInFlight += 1
     try {
-      const deadlineMs = sinceMs + chunkLimits.addDeadlineMs
-      if (this.#options.monotonicMs() >= deadlineMs) throw new QueueUnavailableError('Redis is too slow')
       // Each attempt of a write has a new id, so that two different chunks never have the same id.
       const chunkId = this.#options.makeId()
       const chunk = await this.#pack(gathering, span?.sent(chunkId, gathering))
+      const deadlineMs = sinceMs + chunkLimits.addDeadlineMs
+      // A shard that gets it would count as failed.
+      if (this.#options.monotonicMs() >= deadlineMs) throw new QueueUnavailableError('Redis is too slow')
       const recorded = { records, recordLimits: this.#recordLimits }
       const { shard, found } = await this.#queue.addTo(lane.shard, chunkId, chunk, deadlineMs, recorded)
       stored.resolve(found)
