@@ -5,7 +5,7 @@ import type { Entry } from './entry.ts'
 /** After failures in a row: short, for a server that restarts, then longer. */
 const RETRY_MS = 250
 const RETRY_MS_MAX = 5000
-/** A server that restarts or is busy is asked again this often before a person is told. */
+/** How often a server that restarts or is busy is asked again before the page shows the problem. */
 const RETRIES_MAX = 2
 /** A longer wait is the person's decision. */
 const RETRY_WAIT_MS_MAX = 3000
@@ -74,7 +74,7 @@ interface Session {
 }
 export type Parameters = Readonly<Record<string, string | number>>
 
-/** An answer that a part of the page shows, or why there is none. */
+/** What a part of the page shows: the answer to its request, or the problem. */
 export interface Asked<Answer> {
   readonly loading: boolean
   readonly answer?: Answer | undefined

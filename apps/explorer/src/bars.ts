@@ -36,7 +36,7 @@ export function niceMax(count: number): number {
 const add = (sum: number, one: number): number => sum + one
 export const totalOf = (counts: Bucket['counts']): number => Object.values(counts).reduce(add, 0)
 
-/** The levels that have entries, from the one that matters most. */
+/** The levels that have entries, the most severe one first. */
 export const levelsOf = (counts: Bucket['counts']): string[] =>
   [...new Set([...levels.toReversed(), ...Object.keys(counts)])].filter((level) => (counts[level] ?? 0) > 0)
 

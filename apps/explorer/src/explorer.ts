@@ -29,7 +29,7 @@ export class Explorer {
   readonly api: Api
   readonly results: Results
   readonly pipeline: PipelineWatch
-  /** Of the session. Empty: there is none. Undefined: not known yet. */
+  /** The project of the session: empty without a session, undefined until the server has answered. */
   readonly project = signal<string | undefined>(undefined)
   readonly view = signal<View>(defaultView)
   /** The text in the search field, which may not have been searched for. */
@@ -89,7 +89,7 @@ export class Explorer {
     return undefined
   }
 
-  /** Asks for everything that the page shows. */
+  /** Requests everything that the page shows. */
   run(): void {
     if (this.view.value.page === 'entries') this.results.run()
     else this.results.stop()

@@ -113,7 +113,7 @@ export class Results {
     return facet
   }
 
-  /** Asks for everything. @param quiet keeps what is listed until the new answer is here */
+  /** Requests everything. @param quiet keeps the list until the new answer has arrived */
   run(quiet = false): void {
     this.stop()
     this.#work = new AbortController()

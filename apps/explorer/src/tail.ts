@@ -34,7 +34,7 @@ async function* eventsOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Tai
 /**
  * Follows the matching entries until it is aborted. It reconnects, and continues after the last event that it has.
  *
- * @param connection is told why there is none, or undefined: there is one
+ * @param connection gets the problem when the connection is lost, and undefined when it is open
  */
 export async function follow(
   api: Pick<Api, 'tail'>,

@@ -9,7 +9,7 @@ export interface Piece {
 // Controls, marks and overrides of the direction, invisible characters, separators, tags, and halves of surrogate pairs. Joiners are
 // left alone: emoji and several scripts need them.
 const hidden =
-  // eslint-disable-next-line no-control-regex
+  // eslint-disable-next-line no-control-regex -- Control characters are what it looks for.
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]|\p{Cs}/gu
 const lineBreaks = /[\n\t]/
 

@@ -3,7 +3,7 @@ import { parseObject } from '@sluice/runtime'
 import { hash } from 'node:crypto'
 
 /** The data of a BullMQ job: what a chunk has besides its rows. */
-export interface ChunkData {
+export interface ChunkData extends Pick<PackedRows, 'rows' | 'bytes'> {
   /**
    * Version of this format. A worker leaves chunks with an unknown version in the queue. Version 2 has rows in a block, and its frame in a
    * field of the job next to its data. Version 1 has rows of text, and its frame in its data.
@@ -11,9 +11,6 @@ export interface ChunkData {
   readonly v: 1 | 2
   /** The columns of the rows, as `columnsHash` makes it. Undefined in chunks of earlier versions, which have `firstColumns`. */
   readonly columns?: string | undefined
-  readonly rows: number
-  /** Size of the rows in bytes, before compression. */
-  readonly bytes: number
   /** The W3C `traceparent` of the chunk's span, for the spans of its batch. Only of chunks with a traced request. Nothing else depends on it. */
   readonly trace?: string | undefined
 }

@@ -156,8 +156,8 @@ class Lane {
  * - Busy (an add is in flight, or the next one must wait for `intervalMs`): writes gather, and are sent when this ends. If they close a
  *   chunk, they are sent at once, up to `addsInFlightMax`. If there are several shards, they are also sent after `intervalMs`.
  *
- * Under low load a write costs one round trip; under high load chunks are large. When as many writes wait as ever do, nobody is left who
- * could send more: then rows need not wait for others.
+ * Under low load a write costs one round trip; under high load chunks are large. If as many writes wait as at any time in the last second,
+ * every client waits for a response and sends nothing. Then rows do not wait for more.
  *
  * A chunk and its records are one step in Redis, which stores nothing if any of the records exists already, or has no room in its quota.
  * Then these writes are settled, and the others are sent again as another chunk. A write whose record is in flight waits for the result

@@ -78,7 +78,7 @@ export class RequestCounts {
 /** An add to the queue ends after 1.8 s, and a request soon after it. */
 const ACK_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5]
 const ADD_BUCKETS_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2]
-/** A chunk has at most 4,000 rows, and those of one more request. */
+/** A chunk takes requests until it has 4,000 rows. */
 const CHUNK_ROWS_BUCKETS = [1, 10, 100, 250, 500, 1_000, 2_000, 4_000, 6_000]
 
 /** The counts of an API process that are needed before its parts are made. @param projectsMax `METRICS_PROJECTS_MAX` */
